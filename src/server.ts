@@ -43,6 +43,7 @@ import { memoryShelves } from "./operator/login.js";
 import { policyInForce, RunTimeRules } from "./operator/rules.js";
 import { checkBeforeServing, openSocket, operatorOf } from "./operator/running.js";
 import { VerifiedCopies } from "./operator/verified.js";
+import type { PackStore } from "./packs/port.js";
 import { repositoryCounter, watchProcess, withOwnMetrics } from "./process-metrics.js";
 import { countEntries, createPurgatoryMetrics, purgatoryObserver } from "./purgatory/metrics.js";
 import { Purgatory } from "./purgatory/purgatory.js";
@@ -89,6 +90,8 @@ export interface StartParts {
   readonly store?: Store;
   /** Who does what one machine of a cluster does; a server without it is alone and leads. */
   readonly leadership?: Leadership;
+  /** Where the machines of a cluster share their packs. */
+  readonly packs?: PackStore;
   /** Instead of GRASP's rules; for tests and benchmarks of the relay alone. No setting reaches it. */
   readonly policy?: AdmissionPolicy;
   /** Instead of asking the system how full its disks are; for tests. */
@@ -114,7 +117,9 @@ export async function startServer(parts: StartParts): Promise<Server> {
     const openingStore = parts.store
       ? Promise.resolve(parts.store)
       : openStore(config, clock, (sentence) => logger.info(sentence));
-    const openingGit = closing.addOpening("git", openGitHost(config, clock, openingStore, gitMetrics.started));
+    const leadership = parts.leadership ?? new Leadership();
+    const shared = parts.packs && { packs: parts.packs, leads: () => leadership.leads };
+    const openingGit = closing.addOpening("git", openGitHost(config, clock, openingStore, gitMetrics.started, shared));
     const openingVerifier = closing.addOpening(
       "verifier",
       createVerifierPool({ workers: verifierWorkers(parts.cores) }),
@@ -171,7 +176,6 @@ export async function startServer(parts: StartParts): Promise<Server> {
       ...(config.grasp06Enable && { contributorRules: { services, lists: settings.lists } }),
     });
     const carryOut = new CarryOut(purgatory);
-    const leadership = parts.leadership ?? new Leadership();
     if (leadership.leads) await new MaintainerReview(context, carryOut).adopt();
     await purgatory.resume();
     closing.add("purgatory", () => purgatory.close());

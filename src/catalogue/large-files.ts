@@ -145,6 +145,11 @@ export async function unclaimedFiles(reader: TableReader): Promise<UnclaimedFile
   return found;
 }
 
+export async function hasUnclaimedFiles(reader: TableReader, name: RepositoryName): Promise<boolean> {
+  for await (const _ of reader.rows("lfs", { prefix: prefixed("unclaimed", name), limit: 1 })) return true;
+  return false;
+}
+
 export const scanOf = (reader: TableReader, name: RepositoryName): Promise<ScanRow | undefined> =>
   reader.row<ScanRow>("lfs", scanKey(name));
 

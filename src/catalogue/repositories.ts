@@ -8,6 +8,7 @@ import {
   type Address,
   addressText,
   type EventId,
+  isPubkey,
   kinds,
   type NostrEvent,
   type Pubkey,
@@ -50,6 +51,15 @@ const prsPrefix = "prs:";
 /** `<owner hex>:<identifier>`, under `/prs/` behind `prs:`: equal for the same repository, in memory and in tables. */
 export const repositoryKey = ({ owner, identifier, area }: RepositoryName): string =>
   `${area === "prs" ? prsPrefix : ""}${owner}:${identifierKey(identifier)}`;
+
+/** Undefined: the key has only the hash of its identifier. */
+export function repositoryOfKey(key: string): RepositoryName | undefined {
+  const isUnderPrs = key.startsWith(prsPrefix);
+  const [owner = "", identifier = ""] = key.slice(isUnderPrs ? prsPrefix.length : 0).split(":");
+  if (!isPubkey(owner) || identifier.startsWith("%sha256")) return undefined;
+  const name = { owner, identifier: decodeURIComponent(identifier) };
+  return isUnderPrs ? underPrs(name) : name;
+}
 
 /** `30617:<owner hex>:<identifier>`, as events write it; under `/prs/`, which no event announces, `prs:<owner hex>:<identifier>`. */
 export const repositoryAddress = ({ owner, identifier, area }: RepositoryName): string =>

@@ -24,13 +24,18 @@ export const asNpub = (text: string): Npub | undefined => (npubPattern.test(text
 
 const verbatimPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 const hexEncodedMaxBytes = 120;
+/** Of the parts of a name in a pack store (packs/port.ts). */
+const maxStoredPart = 200;
 
 function directoryName(identifier: string): string {
   if (verbatimPattern.test(identifier) && !/(?:\.git|\.lock|\.)$/i.test(identifier)) return identifier;
   const bytes = Buffer.from(identifier, "utf8");
   if (bytes.length <= hexEncodedMaxBytes) return `=${bytes.toString("hex")}`;
-  return `=sha256-${createHash("sha256").update(bytes).digest("hex")}`;
+  return hashedName(identifier);
 }
+
+const hashedName = (identifier: string): string =>
+  `=sha256-${createHash("sha256").update(identifier, "utf8").digest("hex")}`;
 
 export class RepositoryAddress {
   private constructor(
@@ -54,6 +59,12 @@ export class RepositoryAddress {
   /** As people write it, for logs and metrics. */
   get label(): string {
     return `${this.area === "prs" ? "prs/" : ""}${this.npub}/${this.identifier}`;
+  }
+
+  /** Where its files are in a pack store. */
+  get storeFolder(): string {
+    const name = directoryName(this.identifier);
+    return `${this.area}/${this.owner}/${name.length <= maxStoredPart ? name : hashedName(this.identifier)}`;
   }
 
   directoryUnder(gitDataPath: string): string {

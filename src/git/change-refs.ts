@@ -12,6 +12,7 @@ import {
 import { formatOf, type Oid, type RefName } from "../nostr/nip34.js";
 import type { Transaction } from "../store/port.js";
 import { peelTags } from "./objects.js";
+import type { Placed } from "./quarantine.js";
 import { type RefTable, refsAfter } from "./ref-tables.js";
 import { foldersOf, type RefUpdate, type RepositoryContext, type RepositoryRefs } from "./repository-refs.js";
 import { checkedOid } from "./run.js";
@@ -20,6 +21,9 @@ import { checkedOid } from "./run.js";
 export class Overtaken extends Error {
   override readonly name = "Overtaken";
 }
+
+/** Throws Overtaken when packs went that the plan rests on. */
+export type PlanBasis = (tx: Transaction) => Promise<void>;
 
 interface Wish {
   readonly repository: RepositoryRefs;
@@ -30,6 +34,20 @@ interface Wish {
 /** Refs that are to change together, by repository. Of two wishes for one ref the later counts. */
 export class RefChanges {
   readonly #wishes = new Map<string, Wish>();
+  readonly #placed: Placed[] = [];
+
+  /** `basis`: what was planned on, where machines share their packs (Repositories.basisOf). */
+  constructor(readonly basis?: PlanBasis) {}
+
+  /** Objects that these changes name, in place already. */
+  naming(placed: readonly Placed[]): this {
+    this.#placed.push(...placed);
+    return this;
+  }
+
+  get placed(): readonly Placed[] {
+    return this.#placed;
+  }
 
   add(repository: RepositoryRefs, updates: readonly RefUpdate[], head?: RefName): this {
     const before = this.#wishes.get(repository.address.key);
@@ -144,8 +162,19 @@ export async function changeRefs<T>(
     const change = await changeOf(wish);
     if (change) changes.push(change);
   }
+  const write = async (tx: Transaction): Promise<T> => {
+    await wishes.basis?.(tx);
+    for (const placed of wishes.placed) {
+      if (!(await placed.list(tx))) throw new Overtaken("packs of a repository have changed");
+    }
+    return await alongside(tx);
+  };
+  const listed = (): void => {
+    for (const placed of wishes.placed) placed.listed();
+  };
   if (changes.length === 0) {
-    const result = await store.transact(alongside);
+    const result = await store.transact(write);
+    listed();
     told(() => committed(result));
     return result;
   }
@@ -158,12 +187,13 @@ export async function changeRefs<T>(
         tables.delete(repository.address.key);
         throw new Overtaken(`the refs of ${repository.address.label} have changed`);
       }
-      const written = await alongside(tx);
+      const written = await write(tx);
       for (const { repository, refs, after } of changes) {
         versions.push(await changeRows(tx, repository.address, refs, after.head));
       }
       return written;
     });
+    listed();
     for (const [index, { repository, before, refs, after }] of changes.entries()) {
       tables.set(repository.address.key, { ...after, format: before.format, version: versions[index] ?? 0 });
       repository.fallBehind(refs.map(({ ref }) => ref));

@@ -64,7 +64,7 @@ export async function fetchFromRemote(fetch: RemoteFetch): Promise<RemoteFetchRe
   const known = fetch.trustRefs ? table : undefined;
   const scratch = await makeScratch(fetch.scratchRoot, table.format, known, fetch.authorization);
   const attempt = async (memoryBytes: number): Promise<RemoteFetchResult | { readonly needsBytes: number }> => {
-    const quarantine = await repository.quarantine();
+    const quarantine = await repository.quarantine({ evenDamaged: !fetch.trustRefs });
     try {
       return await throughQuarantine(fetch, scratch.directory, quarantine, memoryBytes);
     } finally {
@@ -118,10 +118,11 @@ async function throughQuarantine(
   );
   if (!reached) return badObjects;
   try {
-    await reached.migrate();
+    await repository.keep(reached);
   } finally {
     await reached.drop();
   }
+  if (!trustRefs) await repository.dropLost();
   return { outcome: "arrived", bytes };
 }
 

@@ -8,7 +8,7 @@ import { ifPresent, syncPath } from "../base/durable-files.js";
 import type { ObjectFormat, Oid } from "../nostr/nip34.js";
 import { missingObjects, type ObjectPlace } from "./objects.js";
 import type { QuarantineDirectory } from "./quarantine.js";
-import { identifierFile, largeFilesFolder, mendConfig, unclaimedFolder } from "./repository-files.js";
+import { identifierFile, largeFilesFolder, mendConfig, retiredFolder, unclaimedFolder } from "./repository-files.js";
 import { type Git, GitError } from "./run.js";
 
 const expectedEntries = new Set([
@@ -23,6 +23,7 @@ const expectedEntries = new Set([
   identifierFile,
   unclaimedFolder,
   largeFilesFolder,
+  retiredFolder,
 ]);
 
 /** Nothing here writes them, and git would obey them: other objects, another history, programs to run on content. */

@@ -2,6 +2,7 @@
 
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
+import type { PackStore } from "../packs/port.js";
 import type { Store } from "../store/port.js";
 import { askCapabilities, type Capabilities } from "./advertisement.js";
 import { Launcher } from "./launcher.js";
@@ -16,25 +17,37 @@ export interface GitHost {
   close(): Promise<void>;
 }
 
+/** Where several machines share their packs, and which of them joins them. */
+export interface SharedPackStore {
+  readonly packs: PackStore;
+  readonly leads: () => boolean;
+}
+
 /** `opening`: the store, which may still be opening while git is looked for. */
 export async function openGitHost(
   config: Config,
   clock: Clock,
   opening: Store | Promise<Store>,
   onStart: (stallMs: number) => void,
+  shared?: SharedPackStore,
 ): Promise<GitHost> {
   // Without a lock on the data, as with the memory backend, somebody else may use the same directory.
   const launcher = new Launcher(config.databaseBackend === "memory" ? {} : { owner: config.gitDataPath });
   try {
     const git = await Git.find(launcher, { onStart });
     const capabilities = await askCapabilities(git);
-    const repositories = new Repositories({ gitDataPath: config.gitDataPath, git, clock, store: await opening });
+    const store = await opening;
+    const share = shared && (await import("./share-packs.js")).sharing({ ...shared, store, clock });
+    const repositories = new Repositories({ gitDataPath: config.gitDataPath, git, clock, store, share });
     return {
       launcher,
       git,
       repositories,
       capabilities,
-      close: () => launcher.close(),
+      async close() {
+        await repositories.close();
+        await launcher.close();
+      },
     };
   } catch (error) {
     await launcher.close();

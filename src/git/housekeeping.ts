@@ -67,21 +67,27 @@ const repackArguments = ({ cruft, graceDays = defaultGraceDays }: HousekeepingOp
       ]
     : ["repack", "-d", "-n", "--geometric=2", "--quiet"];
 
+interface HousekeepingWays {
+  readonly withRefsLocked: (packRefs: () => Promise<void>) => Promise<void>;
+  /** Where packs are joined: in place, unless other machines share them. */
+  readonly repack?: (run: (directory: string) => Promise<void>) => Promise<void>;
+}
+
 export async function housekeep(
   { git, directory }: ObjectPlace,
   options: HousekeepingOptions & { readonly signal: AbortSignal },
-  withRefsLocked: (packRefs: () => Promise<void>) => Promise<void>,
+  { withRefsLocked, repack = (run) => run(directory) }: HousekeepingWays,
 ): Promise<HousekeepingOutcome> {
   const { signal } = options;
   const call = { directory, limits: { wallClockMs, memoryBytes, niceness }, signal };
-  const step = async (args: Arguments, more: Readonly<Record<string, string>> = {}): Promise<void> => {
+  const step = async (args: Arguments, more: Readonly<Record<string, string>> = {}, at = directory): Promise<void> => {
     signal.throwIfAborted();
-    const result: GitResult = await git.run(args, { ...call, settings: { ...modest, ...more } });
+    const result: GitResult = await git.run(args, { ...call, directory: at, settings: { ...modest, ...more } });
     signal.throwIfAborted();
     if (result.code !== 0) throw new GitError(args[0], result);
   };
   try {
-    await step(repackArguments(options));
+    await repack((at) => step(repackArguments(options), {}, at));
     if ((await packFactsOf(directory)).packs > 0) await step(["multi-pack-index", "write", "--bitmap"]);
     await step(["commit-graph", "write", "--reachable", "--no-progress"]);
     // On disk before the loose ones go: they may be recorded as aligned already.

@@ -23,6 +23,7 @@ import { encodeBand, encodePkt, flushPkt } from "./pkt-line.js";
 import { type PushCapabilities, PushHeadParser } from "./push-commands.js";
 import type { CommandVerdict, PushCommand, PushRefusalCode, PushResult } from "./push-types.js";
 import { receivePush } from "./receive.js";
+import { ObjectsUnavailableError } from "./run.js";
 
 const overBudgetGraceMs = 1_000;
 
@@ -162,7 +163,7 @@ export class PushEndpoint {
 function failureText(fault: unknown): string {
   if (mayBeStored(fault))
     return "error: whether this push was stored is not known: fetch, look, and push again if it is not";
-  if (fault instanceof SharedLogError) return `error: ${fault.message}`;
+  if (fault instanceof SharedLogError || fault instanceof ObjectsUnavailableError) return `error: ${fault.message}`;
   return "this server could not finish the push: try again";
 }
 

@@ -119,6 +119,12 @@ export function notAllowed(response: ServerResponse, allow: string): UntimedOper
   return refuse(response, 405, "this method is not served here", "bad-request");
 }
 
+/** Not an empty repository, and not one that is unknown: what it holds is elsewhere and cannot be had now. */
+export function unavailable(response: ServerResponse, text: string): UntimedOperation {
+  response.setHeader("Retry-After", retryAfterSeconds);
+  return refuse(response, 503, text, "error");
+}
+
 export function busy(response: ServerResponse): UntimedOperation {
   response.setHeader("Retry-After", retryAfterSeconds);
   return refuse(response, 503, "too many requests at once: try again in a moment", "busy");

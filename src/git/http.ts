@@ -20,9 +20,11 @@ import {
   notAllowed,
   refuse,
   type UntimedOperation,
+  unavailable,
 } from "./http-types.js";
 import { emptyTables, type RefTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
+import { ObjectsUnavailableError } from "./run.js";
 import { planUpload, runUpload, type UploadParts } from "./upload.js";
 
 const isService = (text: string | null): text is GitService =>
@@ -109,16 +111,20 @@ export class GitHttp {
         ? await this.#serve(request, response, path, found)
         : refuse(response, 404, "this server has no such repository", "missing");
     } catch (fault) {
-      // Whoever waited for a place and left is no fault of ours.
-      const gone = fault instanceof BodyBrokenError || (response.destroyed && (fault as Error).name === "AbortError");
-      if (!response.headersSent && !response.destroyed) {
-        const isAway = fault instanceof SharedLogError;
-        refuse(response, gone ? 400 : isAway ? 503 : 500, isAway ? fault.message : "the request failed", "error");
-      } else response.destroy();
-      outcome = { operation: "unknown", status: gone ? "aborted" : "error", bytesIn: 0, bytesOut: 0, fault };
+      outcome = this.#failed(response, fault);
     }
     const durationMs = this.options.clock.monotonicMs() - begun;
     this.options.observe?.({ ...outcome, durationMs, ...(found ? { address: found.address } : {}) });
+  }
+
+  #failed(response: ServerResponse, fault: unknown): UntimedOperation {
+    // Whoever waited for a place and left is no fault of ours.
+    const gone = fault instanceof BodyBrokenError || (response.destroyed && (fault as Error).name === "AbortError");
+    if (response.headersSent || response.destroyed) response.destroy();
+    else if (fault instanceof ObjectsUnavailableError || fault instanceof SharedLogError)
+      unavailable(response, fault.message);
+    else refuse(response, gone ? 400 : 500, "the request failed", "error");
+    return { operation: "unknown", status: gone ? "aborted" : "error", bytesIn: 0, bytesOut: 0, fault };
   }
 
   async #serve(

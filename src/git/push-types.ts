@@ -5,7 +5,7 @@ import type { Config } from "../config/config.js";
 import type { EventId } from "../nostr/event.js";
 import type { ObjectFormat, Oid, RefName } from "../nostr/nip34.js";
 import type { RepositoryAddress } from "./address.js";
-import type { UnclaimedData } from "./quarantine.js";
+import type { Placed, UnclaimedData } from "./quarantine.js";
 import type { RefUpdate } from "./repository-refs.js";
 
 /** One `old new ref` line of a push. `undefined` is git's all-zero id: the ref does not exist (old), delete it (new). */
@@ -117,6 +117,8 @@ export interface PushOutcome {
   readonly decision: PushDecision;
   /** Heads, tags and known `refs/nostr/*`. */
   readonly updates: readonly RefUpdate[];
+  /** What these updates name, in place. */
+  readonly placed?: Placed | undefined;
   /** Unclaimed `refs/nostr/<id>` that were kept apart (see GitRepository.unclaimed). */
   readonly placeholders: readonly UnclaimedData[];
   readonly packBytes: number;

@@ -13,25 +13,46 @@ import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, isMissing, makeDirectory, removeAll, replaceFile, syncPath } from "../base/durable-files.js";
+import type { PackBasis, StoredPack } from "../catalogue/packs.js";
 import type { EventId } from "../nostr/event.js";
 import type { Oid } from "../nostr/nip34.js";
+import type { Transaction } from "../store/port.js";
 import type { JobLimits } from "./launcher.js";
 import { missingObjects, type ObjectPlace, objectTypes } from "./objects.js";
-import { quarantinePrefix, unclaimedFolder } from "./repository-files.js";
+import { packParts, packsIn, quarantinePrefix, unclaimedFolder } from "./repository-files.js";
 import { checkedOid, type Git, type GitEnvironment, GitError, toleratedFaults } from "./run.js";
-
-/** In the order in which git may see them: a pack is known by its .idx, which therefore comes last. */
-const packSuffixes = [".pack", ".rev", ".idx"] as const;
 
 /** git splits this variable at colons unless an entry is quoted. */
 export const alternatePath = (path: string): string => (/[":\\]/.test(path) ? JSON.stringify(path) : path);
 
-/** Removes again what was put into place, and nothing that was there before. */
-export type TakeBack = () => Promise<void>;
+/** Objects that are in place, and that nothing names yet. */
+export interface Placed {
+  /** Of the packs that were not there before. */
+  readonly bytes: number;
+  /**
+   * In the transaction that names them: where machines share their packs, the others learn of them. False: what they were
+   * checked against is not there any more, so that they must be checked again.
+   */
+  list(tx: Transaction): Promise<boolean>;
+  /** That transaction is written. */
+  listed(): void;
+  /** Removes again what was put into place, and nothing that was there before. */
+  takeBack(): Promise<void>;
+}
+
+/** Everything was there already. */
+export const nothingPlaced: Placed = {
+  bytes: 0,
+  list: async () => true,
+  listed: () => undefined,
+  takeBack: async () => undefined,
+};
 
 export class QuarantineDirectory {
   /** Bytes of pack received so far. */
   packBytes = 0;
+  /** Where machines share their packs: the list that its objects rest on. */
+  basis: PackBasis | undefined;
 
   private constructor(
     readonly git: Git,
@@ -72,32 +93,34 @@ export class QuarantineDirectory {
     return missingObjects(this.place, oids, existing ? { existing } : {});
   }
 
-  async #packs(): Promise<string[]> {
-    const names = (await ifPresent(readdir(join(this.directory, "pack")))) ?? [];
-    return names.filter((name) => name.endsWith(".idx")).map((name) => name.slice(0, -".idx".length));
+  get packFolder(): string {
+    return join(this.directory, "pack");
   }
 
   /** Puts the packs into the repository, durably. Until `drop` they stay here as well. */
-  migrate(): Promise<TakeBack> {
+  migrate(): Promise<Placed> {
     return this.linkInto(join(this.repositoryDirectory, "objects/pack"));
   }
 
   /** They stay where they are as well: whoever is interrupted can begin again. */
-  async linkInto(folder: string): Promise<TakeBack> {
+  async linkInto(folder: string): Promise<Placed> {
     const linked: string[] = [];
-    const takeBack: TakeBack = async () => {
+    let bytes = 0;
+    const takeBack = async (): Promise<void> => {
       // The index first: without it git does not see a pack.
       for (const path of linked.reverse()) await rm(path, { force: true });
     };
     try {
-      for (const pack of await this.#packs()) {
-        for (const suffix of packSuffixes) {
+      for (const pack of await packsIn(this.packFolder)) {
+        for (const suffix of packParts) {
           const to = join(folder, pack + suffix);
-          if (await linkInPlace(join(this.directory, "pack", pack + suffix), to)) linked.push(to);
+          if (!(await linkInPlace(join(this.packFolder, pack + suffix), to))) continue;
+          linked.push(to);
+          bytes += (await stat(to)).size;
         }
       }
       await syncPath(folder);
-      return takeBack;
+      return { ...nothingPlaced, bytes, takeBack };
     } catch (error) {
       await takeBack();
       throw error;
@@ -185,6 +208,7 @@ export async function reachedBy(
 ): Promise<QuarantineDirectory> {
   const { git, repositoryDirectory, clock } = quarantine;
   const reached = await QuarantineDirectory.make(git, repositoryDirectory, clock);
+  reached.basis = quarantine.basis;
   try {
     await copyObjects(from, reached, tips, here, options);
     return reached;
@@ -202,6 +226,8 @@ export interface UnclaimedData {
   /** All pushes together. */
   readonly bytes: number;
   readonly sinceMs: number;
+  /** Where machines share their packs: those it lies in. */
+  readonly packs?: readonly StoredPack[];
 }
 
 export const unclaimedObjects = (repositoryDirectory: string, eventId: EventId): string =>
@@ -215,22 +241,17 @@ async function packBytesIn(folder: string): Promise<number> {
   return bytes;
 }
 
-/** `here`: what the refs name. */
+/** `reached`: what the tip reaches, and no more. */
 export async function keepUnclaimed(
   quarantine: QuarantineDirectory,
+  reached: QuarantineDirectory,
   eventId: EventId,
   tip: Oid,
-  here: readonly Oid[],
 ): Promise<UnclaimedData> {
   const directory = quarantine.repositoryDirectory;
   const folder = unclaimedObjects(directory, eventId);
-  const reached = await reachedBy(quarantine, [tip], here);
-  try {
-    await makeDirectory(join(folder, "pack"));
-    await reached.linkInto(join(folder, "pack"));
-  } finally {
-    await reached.drop();
-  }
+  await makeDirectory(join(folder, "pack"));
+  await reached.linkInto(join(folder, "pack"));
   const before = await readUnclaimed(directory, eventId);
   const sinceMs = before?.sinceMs ?? quarantine.clock.nowMs();
   await replaceFile(join(folder, "tip"), JSON.stringify({ tip, sinceMs }));
@@ -245,11 +266,8 @@ export async function readUnclaimed(repositoryDirectory: string, eventId: EventI
   return { eventId, tip, sinceMs, bytes: await packBytesIn(folder) };
 }
 
-/**
- * The event came: what its commit reaches joins the repository, through an empty quarantine; all other data goes.
- * `here`: what the refs name.
- */
-export async function claimUnclaimed(
+/** The event came: what its commit reaches is copied into an empty quarantine. False: it is not all there. `here`: what the refs name. */
+export async function copyUnclaimed(
   into: QuarantineDirectory,
   eventId: EventId,
   tip: Oid,
@@ -264,11 +282,7 @@ export async function claimUnclaimed(
     env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: alternatePath(folder) },
   };
   const isHere = (await missingObjects(together, [tip])).size === 0;
-  if (isHere) {
-    await copyObjects(together, into, [tip], here);
-    await into.migrate();
-  }
-  await removeAll(folder);
+  if (isHere) await copyObjects(together, into, [tip], here);
   return isHere;
 }
 

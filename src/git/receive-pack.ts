@@ -211,7 +211,7 @@ export async function takeForeignObjects(
     if ((await quarantine.missingObjects(wanted)).size > 0) {
       return { ok: false, code: "missing-objects", reason: "its objects are not complete" };
     }
-    await quarantine.migrate();
+    await repository.keep(quarantine);
     return { ok: true, bytes: received.bytes, lacking };
   } finally {
     await quarantine.drop();

@@ -30,7 +30,7 @@ import type {
   PushSession,
   PushSessions,
 } from "./push-types.js";
-import { type QuarantineDirectory, reachedBy, type TakeBack, type UnclaimedData } from "./quarantine.js";
+import { type Placed, type QuarantineDirectory, reachedBy, type UnclaimedData } from "./quarantine.js";
 import { receivePack } from "./receive-pack.js";
 import { emptyTables, type RefTable } from "./ref-tables.js";
 import type { Repositories } from "./repositories.js";
@@ -155,12 +155,18 @@ class Push {
       types = received.types;
     }
     const { takenBack } = this.repository.context;
-    const before = takenBack.count;
+    let before = takenBack.count;
+    const checkAgain = async (): Promise<void> => {
+      // What was found in the repository may have been a push's that was refused meanwhile, or garbage that went.
+      if (takenBack.count === before) return;
+      before = takenBack.count;
+      await this.repository.restAnew(quarantine);
+      await this.#checkObjects(quarantine, moving, tips, types);
+    };
     await this.#checkObjects(quarantine, moving, tips, types);
     const written = await this.session.locked(async () => {
-      // What was found in the repository may have been a push's that was refused meanwhile.
-      if (takenBack.count !== before) await this.#checkObjects(quarantine, moving, tips, types);
-      return await this.#commit(quarantine, decision);
+      await checkAgain();
+      return await this.#commit(quarantine, decision, checkAgain);
     });
     return "outcome" in written ? await this.#follow(written.outcome) : written;
   }
@@ -188,7 +194,11 @@ class Push {
   }
 
   /** Under the locks. A round that is overtaken by a changed authority is followed by one that obeys it. */
-  async #commit(quarantine: QuarantineDirectory, first: PushDecision): Promise<PushResult | Written> {
+  async #commit(
+    quarantine: QuarantineDirectory,
+    first: PushDecision,
+    checkAgain: () => Promise<void>,
+  ): Promise<PushResult | Written> {
     const current = await this.repository.refs();
     let decision =
       this.#objectFaults.size === 0 ? first : this.#decide(await this.#authority(), current, () => undefined);
@@ -206,6 +216,8 @@ class Push {
       }
       const outcome = await this.#write(quarantine, decision, updates);
       if (outcome) return { outcome };
+      if (this.request.createOnPush) await this.repositories.create(this.request.address);
+      await checkAgain();
     }
     if (!decision.moves) return resultOf(decision.verdicts);
     const reason = "its states changed while it was written: try again";
@@ -220,24 +232,25 @@ class Push {
   ): Promise<PushOutcome | undefined> {
     const { address, ip } = this.request;
     const placeholders = await this.#keepAside(quarantine, decision);
-    const takeBack = updates.length > 0 ? await this.#putIntoPlace(quarantine, updates) : undefined;
-    const outcome = { address, decision, updates, placeholders, packBytes: quarantine.packBytes, ip };
-    const takeAllBack = async (): Promise<void> => {
-      await takeBack?.();
-      if (placeholders.length > 0) await this.session.abandon();
+    const placed = updates.length > 0 ? await this.#putIntoPlace(quarantine, updates) : undefined;
+    const outcome = { address, decision, updates, placed, placeholders, packBytes: quarantine.packBytes, ip };
+    const takeBack = async (mayBeWritten: boolean): Promise<void> => {
+      // If it was written after all, its packs are listed, and fetched again before they are needed.
+      await placed?.takeBack();
+      if (placeholders.length > 0 && !mayBeWritten) await this.session.abandon();
     };
     try {
       if (await this.session.release(outcome)) return outcome;
     } catch (error) {
-      if (!mayBeStored(error)) await takeAllBack();
+      await takeBack(mayBeStored(error));
       throw error;
     }
-    await takeAllBack();
+    await takeBack(false);
     return undefined;
   }
 
   /** Anyone may push a pull request's commit: what came with it and is not part of it stays in quarantine. */
-  async #putIntoPlace(quarantine: QuarantineDirectory, updates: readonly RefUpdate[]): Promise<TakeBack> {
+  async #putIntoPlace(quarantine: QuarantineDirectory, updates: readonly RefUpdate[]): Promise<Placed> {
     if (!updates.every(({ ref }) => nostrRefEventId(ref))) return await this.repository.putIntoPlace(quarantine);
     const tips = updates.flatMap(({ to }) => to ?? []);
     const reached = await reachedBy(quarantine, tips, await this.repository.tips());

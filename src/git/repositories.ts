@@ -1,54 +1,62 @@
 // All repositories of this server: made, found, opened, deleted, listed; locks in a fixed order. Made from addresses
-// only. Whether one may be served is for the catalogue, not for the disk.
+// only. Whether one may be served is for the catalogue, not for the disk. Where several machines share their packs, rows say
+// which repositories there are, and directories are copies (shared-packs.ts): one that is missing here says nothing.
 
 import { randomBytes } from "node:crypto";
-import { readdir, readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
-import { ifPresent, removeAll } from "../base/durable-files.js";
+import { ifPresent } from "../base/durable-files.js";
 import { InUse, KeyedLock } from "../base/keyed-lock.js";
 import { hasLargeFileRows, removeLargeFiles } from "../catalogue/large-files.js";
 import { wantedFormat } from "../catalogue/object-format.js";
-import {
-  anyRef,
-  changedRepositories,
-  readRefs,
-  refsVersion,
-  removeRefs,
-  unalignedRepositories,
-} from "../catalogue/refs.js";
+import { anyRef, changedRepositories, refsVersion, removeRefs, unalignedRepositories } from "../catalogue/refs.js";
 import type { RepositoryArea } from "../catalogue/repositories.js";
-import { isPubkey } from "../nostr/event.js";
-import { parseNpub } from "../nostr/nip19.js";
+import type { EventId } from "../nostr/event.js";
 import type { ObjectFormat } from "../nostr/nip34.js";
-import type { Commit, Store, Transaction } from "../store/port.js";
+import type { Commit, Store, TableReader, Transaction } from "../store/port.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
-import { changeRefs, type RefChanges } from "./change-refs.js";
+import { changeRefs, type PlanBasis, type RefChanges } from "./change-refs.js";
+import type { UnclaimedData } from "./quarantine.js";
 import { RefAlignment, RefTables } from "./ref-tables.js";
 import { GitRepository } from "./repository.js";
 import {
   createRepositoryFiles,
+  type FoundDirectory,
   formatIn,
   hasOurConfig,
-  identifierFile,
-  isRepositoryDirectory,
   leftoverPrefix,
   removeEmptyFolder,
   removeRepositoryFiles,
   replaceRepositoryFiles,
+  repositoryDirectories,
+  sweepLeftovers,
 } from "./repository-files.js";
 import type { RepositoryContext } from "./repository-refs.js";
 import type { Git } from "./run.js";
-import { type FoundDirectory, RepositoriesSnapshot } from "./snapshot.js";
+import type { PacksHost, SharedPacks } from "./shared-packs.js";
+import type { RepositoriesHost, SharedRepositories } from "./shared-repositories.js";
+import { RepositoriesSnapshot } from "./snapshot.js";
+
+/** What is loaded only where packs are shared. */
+export interface Sharing {
+  packs(host: PacksHost): SharedPacks;
+  repositories(context: RepositoryContext, host: RepositoriesHost): SharedRepositories;
+}
 
 interface RepositoriesOptions {
   readonly gitDataPath: string;
   readonly git: Git;
   readonly clock: Clock;
   readonly store: Store;
+  /** Where several machines share their packs. */
+  readonly share?: Sharing | undefined;
   /** Refs kept in memory over all repositories; about 300 bytes each. */
   readonly maxRefsInMemory?: number;
 }
+
+/** Asked when nobody can make it, and in the transaction that removes it. */
+type IsUnwanted = (reader: TableReader) => Promise<boolean>;
 
 const isThere = async (directory: string): Promise<boolean> => (await ifPresent(stat(directory))) !== undefined;
 
@@ -57,10 +65,15 @@ export class Repositories {
   readonly #context: RepositoryContext;
   #snapshot: RepositoriesSnapshot | undefined;
   readonly #watchers = new Set<(address: RepositoryAddress) => void>();
+  /** Set where several machines share their packs. */
+  readonly shared: SharedRepositories | undefined;
 
-  constructor({ gitDataPath, git, clock, store, maxRefsInMemory = 1_000_000 }: RepositoriesOptions) {
+  constructor({ gitDataPath, git, clock, store, share, maxRefsInMemory = 1_000_000 }: RepositoriesOptions) {
     // git runs in another working directory.
     this.#gitDataPath = resolve(gitDataPath);
+    const changed = (address: RepositoryAddress): void => {
+      for (const watcher of this.#watchers) watcher(address);
+    };
     this.#context = {
       git,
       clock,
@@ -75,21 +88,52 @@ export class Repositories {
       takenBack: { count: 0 },
       swept: new Set(),
       foreign: { changes: 0 },
-      changed: (address) => {
-        for (const watcher of this.#watchers) watcher(address);
-      },
+      changed,
+      packs: share?.packs({
+        gitDataPath: this.#gitDataPath,
+        changed,
+        withFolder: (directory, work) => this.#withFolder(directory, work),
+      }),
     };
+    this.shared = share?.repositories(this.#context, {
+      open: (address) => this.open(address),
+      removeCopy: (address) => this.#removeCopy(address),
+    });
     store.onForeignCommit((commit) => this.#follow(commit));
   }
 
-  /** Another machine changed refs: what is known of them in memory is old, and so are git's own files here. */
+  /** Another machine changed refs or packs: what is known of them in memory is old, and so are git's own files here. */
   #follow(commit: Commit): undefined {
     const { tables, behind, foreign } = this.#context;
-    for (const key of changedRepositories(commit)) {
+    const keys = new Set(changedRepositories(commit));
+    for (const key of keys) {
       foreign.changes += 1;
       tables.delete(key);
       behind.set(key, { names: undefined });
     }
+    this.shared?.follow(commit, keys);
+  }
+
+  /**
+   * What plans for these rest on, asked before their objects are looked at; the answer is asked in the transaction. Undefined
+   * where nothing goes behind a plan's back.
+   */
+  async basisOf(addresses: readonly RepositoryAddress[]): Promise<PlanBasis | undefined> {
+    return await this.shared?.basisOf(addresses);
+  }
+
+  /** With the row of the placeholder. False: the repository is gone. */
+  async noteUnclaimed(tx: Transaction, address: RepositoryAddress, data: UnclaimedData): Promise<boolean> {
+    return this.shared ? await this.shared.packs.unclaimed.note(tx, address, data) : true;
+  }
+
+  async forgetUnclaimed(tx: Transaction, address: RepositoryAddress, id: EventId): Promise<void> {
+    await this.#context.packs?.unclaimed.forget(tx, address, id);
+  }
+
+  /** Ends what is done in the background. */
+  async close(): Promise<void> {
+    await this.shared?.close();
   }
 
   /** Before something is served that must not be old: see `Store.upToDate`. */
@@ -118,7 +162,9 @@ export class Repositories {
    */
   async create(address: RepositoryAddress): Promise<GitRepository> {
     const repository = this.open(address);
+    const { packs } = this.#context;
     await this.#context.refLocks.run(address.key, async () => {
+      if (packs) return await packs.create(repository, () => wantedFormat(this.#context.store, address));
       // Rows without a directory speak of objects that are lost. First: after a crash in between they would count again.
       if (!(await isThere(repository.directory))) await this.#forget(address);
       const format = await repository.expectedFormat();
@@ -134,17 +180,24 @@ export class Repositories {
    * (git-http.md, "SHA-256 repositories"). False: it is as it should be.
    */
   async remakeInFormat(address: RepositoryAddress): Promise<boolean> {
-    const { store, workLocks, refLocks, inUse } = this.#context;
+    const { store, workLocks, refLocks, inUse, packs } = this.#context;
     const { directory } = this.open(address);
-    const isOther = async (): Promise<boolean> =>
-      address.area === "main" &&
-      (await hasOurConfig(directory)) &&
-      formatIn(directory) !== (await wantedFormat(store, address)) &&
-      (await anyRef(store, address)) === undefined;
+    const hasOther = async (reader: TableReader): Promise<boolean> => {
+      const wanted = await wantedFormat(reader, address);
+      if (packs) return await packs.listed.isOfAnother(reader, address, wanted);
+      return (await hasOurConfig(directory)) && formatIn(directory) !== wanted;
+    };
+    const isOther = async (reader: TableReader = store): Promise<boolean> =>
+      address.area === "main" && (await hasOther(reader)) && (await anyRef(reader, address)) === undefined;
     if (!(await isOther())) return false;
     await this.#snapshot?.keep(address);
     const remake = async (): Promise<boolean> => {
       if (!(await isOther())) return false;
+      if (packs) {
+        const isRemade = await packs.listed.remake(address, (reader) => wantedFormat(reader, address), isOther);
+        this.#forgetInMemory(address);
+        return isRemade;
+      }
       const format = await wantedFormat(store, address);
       await this.#withFolder(directory, () => replaceRepositoryFiles(directory, address.identifier, format));
       this.#forgetInMemory(address);
@@ -169,38 +222,61 @@ export class Repositories {
   async removeIfEmpty(address: RepositoryAddress, ownUses = 0): Promise<boolean> {
     const { workLocks, refLocks, inUse } = this.#context;
     const repository = this.open(address);
-    const { directory } = repository;
     if (inUse.workersIn(address.key) > ownUses || !(await this.exists(address))) return false;
+    const { store, packs } = this.#context;
+    const isEmpty = async (reader: TableReader): Promise<boolean> => {
+      if ((await anyRef(reader, address)) !== undefined) return false;
+      if (packs) return await packs.listed.isEmpty(reader, address);
+      return (await repository.unclaimed()).length === 0 && !(await repository.hasLargeFiles());
+    };
     const remove = async (): Promise<boolean> => {
-      const refs = (await readRefs(this.#context.store, address))?.refs;
-      if ((refs && refs.size > 0) || (await repository.unclaimed()).length > 0) return false;
-      if (await repository.hasLargeFiles()) return false;
+      if (!(await isEmpty(store))) return false;
       await this.#snapshot?.keep(address);
       // Asked last: whoever begins to use it after this waits for the lock and makes it again. One is this removal.
       if (inUse.workersIn(address.key) > ownUses + 1) return false;
-      await this.#remove(directory);
-      await this.#forget(address);
-      return true;
+      return await this.#removeWhole(repository, isEmpty);
     };
     const locked = (): Promise<boolean> => workLocks.run(address.key, () => refLocks.run(address.key, remove));
     return inUse.during([address.key], locked, { always: true });
   }
 
   async exists(address: RepositoryAddress): Promise<boolean> {
+    const { packs } = this.#context;
+    if (packs) return await packs.listed.exists(address);
     return (await ifPresent(stat(join(this.open(address).directory, "HEAD")))) !== undefined;
   }
 
   /** Gone at once (renamed away), then removed. `isUnwanted` is asked when nobody can make it; false: it stays. */
-  async delete(address: RepositoryAddress, isUnwanted = async () => true): Promise<boolean> {
+  async delete(address: RepositoryAddress, isUnwanted: IsUnwanted = async () => true): Promise<boolean> {
     await this.#snapshot?.keep(address);
-    const remove = async (): Promise<boolean> => {
-      if (!(await isUnwanted())) return false;
-      await this.#remove(this.open(address).directory);
-      await this.#forget(address);
-      return true;
-    };
+    const remove = async (): Promise<boolean> =>
+      (await isUnwanted(this.#context.store)) && (await this.#removeWhole(this.open(address), isUnwanted));
     const { inUse, refLocks } = this.#context;
     return inUse.during([address.key], () => refLocks.run(address.key, remove), { always: true });
+  }
+
+  /** Directory and rows. Where machines share them the rows say it, so they go first, if it is still unwanted then. */
+  async #removeWhole({ address, directory }: GitRepository, isUnwanted: IsUnwanted): Promise<boolean> {
+    const { packs, store } = this.#context;
+    const removeRows = async (tx: Transaction): Promise<boolean> => {
+      if (!(await isUnwanted(tx))) return false;
+      await packs?.listed.remove(tx, address);
+      await removeRefs(tx, address);
+      await removeLargeFiles(tx, address);
+      return true;
+    };
+    if (packs && (await packs.listed.exists(address)) && !(await store.transact(removeRows))) return false;
+    await this.#remove(directory);
+    if (packs) this.#forgetInMemory(address);
+    else await this.#forget(address);
+    return true;
+  }
+
+  /** Only this machine's. */
+  async #removeCopy(address: RepositoryAddress): Promise<void> {
+    await this.#snapshot?.keep(address);
+    await this.#remove(this.open(address).directory);
+    this.#forgetInMemory(address);
   }
 
   async #remove(directory: string): Promise<void> {
@@ -221,8 +297,9 @@ export class Repositories {
   }
 
   #forgetInMemory({ key }: RepositoryAddress): void {
-    const { tables, behind, alignment } = this.#context;
+    const { tables, behind, alignment, packs } = this.#context;
     tables.delete(key);
+    packs?.forget(key);
     behind.delete(key);
     alignment.forget(key);
   }
@@ -239,6 +316,7 @@ export class Repositories {
   /** At start: files that a crash left behind their rows follow them. One that cannot stops no other, and is tried again later. */
   async alignAll(failed: (error: unknown) => void): Promise<void> {
     const { store, behind, refLocks, alignment } = this.#context;
+    if (this.shared) return await this.shared.comeUpAll(repositoryDirectories(this.#gitDataPath, ["main", "prs"]));
     for await (const name of unalignedRepositories(store)) {
       const repository = this.open(diskAddress(name));
       const { address } = repository;
@@ -267,35 +345,19 @@ export class Repositories {
     return this.#context.alignment;
   }
 
-  /** Directories found on disk with the identifier each one records. */
+  /** Every repository there is, with the identifier that its directory records. */
   async *list(areas: readonly RepositoryArea[] = ["main", "prs"]): AsyncGenerator<FoundDirectory> {
-    for (const area of areas) {
-      const root = area === "main" ? this.#gitDataPath : join(this.#gitDataPath, "prs");
-      for (const npubOrOwner of (await ifPresent(readdir(root))) ?? []) {
-        if ((area === "main" && npubOrOwner === "prs") || npubOrOwner.startsWith(leftoverPrefix)) continue;
-        const owner = area === "main" ? parseNpub(npubOrOwner) : isPubkey(npubOrOwner) ? npubOrOwner : undefined;
-        for (const name of (await ifPresent(readdir(join(root, npubOrOwner)))) ?? []) {
-          if (!isRepositoryDirectory(name)) continue;
-          const recorded = await ifPresent(readFile(join(root, npubOrOwner, name, identifierFile), "utf8"));
-          // One that another server made has no record: its name is its identifier.
-          const identifier = recorded ?? name.slice(0, -".git".length);
-          yield { npubOrOwner, identifier, address: owner && diskAddress({ owner, identifier, area }) };
-        }
-      }
+    const { packs } = this.#context;
+    if (!packs) return yield* repositoryDirectories(this.#gitDataPath, areas);
+    for await (const address of packs.listed.list(areas)) {
+      const { area, npub, owner, identifier } = address;
+      yield { npubOrOwner: area === "main" ? npub : owner, identifier, address };
     }
   }
 
   /** At start: what was begun and not finished, or deleted and not removed, goes. Repositories are swept when first opened. */
-  async sweep(): Promise<void> {
-    for (const root of [this.#gitDataPath, join(this.#gitDataPath, "prs")]) {
-      for (const folder of (await ifPresent(readdir(root))) ?? []) {
-        if (folder.startsWith(leftoverPrefix)) await removeAll(join(root, folder));
-        for (const name of (await ifPresent(readdir(join(root, folder)))) ?? []) {
-          if (name.startsWith(leftoverPrefix)) await removeAll(join(root, folder, name));
-        }
-        if (root !== this.#gitDataPath) await removeEmptyFolder(join(root, folder));
-      }
-    }
+  sweep(): Promise<void> {
+    return sweepLeftovers(this.#gitDataPath);
   }
 
   /**

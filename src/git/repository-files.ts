@@ -15,13 +15,22 @@ import {
   writeSynced,
 } from "../base/durable-files.js";
 import { mayBePeeled, type RefValue } from "../catalogue/refs.js";
+import type { RepositoryArea } from "../catalogue/repositories.js";
+import { isPubkey } from "../nostr/event.js";
+import { parseNpub } from "../nostr/nip19.js";
 import { isOid, isRefName, type ObjectFormat, type Oid, type RefName } from "../nostr/nip34.js";
+import { diskAddress, type RepositoryAddress } from "./address.js";
 import { unbornBranch } from "./ref-tables.js";
+
 export const identifierFile = "holdfast-identifier";
 export const unclaimedFolder = "unclaimed";
 /** Large files (LFS): see lfs/files.ts. */
 export const largeFilesFolder = "lfs";
+/** Packs that left the list which several machines share: only fetches still look there. */
+export const retiredFolder = "retired";
 export const quarantinePrefix = "tmp_quarantine-";
+/** What makes up a pack, in the order in which git may see it: a pack is known by its .idx, which therefore comes last. */
+export const packParts = [".pack", ".rev", ".mtimes", ".idx"] as const;
 /** Begun and not finished, or given up: beside repositories, never mistaken for one. */
 export const leftoverPrefix = ".holdfast-";
 
@@ -147,6 +156,47 @@ export async function removeEmptyFolder(folder: string): Promise<void> {
   });
 }
 
+/** A repository's directory, with the identifier it records. */
+export interface FoundDirectory {
+  readonly npubOrOwner: string;
+  readonly identifier: string;
+  /** None: its folder is not named after a key. */
+  readonly address: RepositoryAddress | undefined;
+}
+
+export async function* repositoryDirectories(
+  gitDataPath: string,
+  areas: readonly RepositoryArea[],
+): AsyncGenerator<FoundDirectory> {
+  for (const area of areas) {
+    const root = area === "main" ? gitDataPath : join(gitDataPath, "prs");
+    for (const npubOrOwner of (await ifPresent(readdir(root))) ?? []) {
+      if ((area === "main" && npubOrOwner === "prs") || npubOrOwner.startsWith(leftoverPrefix)) continue;
+      const owner = area === "main" ? parseNpub(npubOrOwner) : isPubkey(npubOrOwner) ? npubOrOwner : undefined;
+      for (const name of (await ifPresent(readdir(join(root, npubOrOwner)))) ?? []) {
+        if (!isRepositoryDirectory(name)) continue;
+        const recorded = await ifPresent(readFile(join(root, npubOrOwner, name, identifierFile), "utf8"));
+        // One that another server made has no record: its name is its identifier.
+        const identifier = recorded ?? name.slice(0, -".git".length);
+        yield { npubOrOwner, identifier, address: owner && diskAddress({ owner, identifier, area }) };
+      }
+    }
+  }
+}
+
+/** What was begun and not finished, or deleted and not removed, beside repositories. */
+export async function sweepLeftovers(gitDataPath: string): Promise<void> {
+  for (const root of [gitDataPath, join(gitDataPath, "prs")]) {
+    for (const folder of (await ifPresent(readdir(root))) ?? []) {
+      if (folder.startsWith(leftoverPrefix)) await removeAll(join(root, folder));
+      for (const name of (await ifPresent(readdir(join(root, folder)))) ?? []) {
+        if (name.startsWith(leftoverPrefix)) await removeAll(join(root, folder, name));
+      }
+      if (root !== gitDataPath) await removeEmptyFolder(join(root, folder));
+    }
+  }
+}
+
 /** Removes what an earlier life of the server left. Only when no process of ours works there. */
 export async function sweepRepositoryFiles(directory: string, format: ObjectFormat): Promise<void> {
   if ((await ifPresent(stat(join(directory, "HEAD")))) === undefined) return;
@@ -185,6 +235,12 @@ async function sweepUnclaimed(folder: string): Promise<void> {
     else await removeWhere(join(folder, name), (file) => file.startsWith("tmp_"));
   }
 }
+
+/** Names of the packs in a folder, without a suffix. */
+export const packsIn = async (folder: string): Promise<string[]> =>
+  ((await ifPresent(readdir(folder))) ?? [])
+    .filter((name) => name.endsWith(".idx"))
+    .map((name) => name.slice(0, -".idx".length));
 
 async function removeWhere(folder: string, isLeftover: (name: string) => boolean): Promise<void> {
   for (const name of (await ifPresent(readdir(folder))) ?? []) {
@@ -247,6 +303,14 @@ export async function readHead(directory: string): Promise<RefName> {
   const text = (await ifPresent(readFile(join(directory, "HEAD"), "utf8"))) ?? "";
   const branch = text.startsWith("ref: ") ? text.slice("ref: ".length).trim() : "";
   return isRefName(branch) ? branch : (unbornBranch as RefName);
+}
+
+/** The file `packed-refs`, of sorted refs. */
+export function packedRefs(refs: ReadonlyMap<RefName, RefValue>): string {
+  const lines = [...refs].map(
+    ([name, { oid, peeled }]) => `${oid} ${name}\n${peeled === undefined ? "" : `^${peeled}\n`}`,
+  );
+  return `# pack-refs with: peeled fully-peeled sorted \n${lines.join("")}`;
 }
 
 function parsePackedRefs(text: string): { refs: Map<RefName, RefValue>; fullyPeeled: boolean } {

@@ -25,6 +25,7 @@ import {
   sweepRepositoryFiles,
 } from "./repository-files.js";
 import { checkedOid, type Git, GitError, type GitResult } from "./run.js";
+import type { SharedPacks } from "./shared-packs.js";
 
 export interface RepositoryContext {
   readonly git: Git;
@@ -43,6 +44,8 @@ export interface RepositoryContext {
   readonly inUse: InUse;
   /** How often objects that were in place went again, anywhere: whoever found some since looks once more. */
   readonly takenBack: { count: number };
+  /** Set where several machines share their packs: then rows say which repositories there are, and directories are copies. */
+  readonly packs: SharedPacks | undefined;
   /** How often another machine changed refs: tables that were read meanwhile are read again. */
   readonly foreign: { changes: number };
   /** Repositories whose leftovers of an earlier life have been removed. */
@@ -79,6 +82,17 @@ export class RepositoryRefs {
     return { git: this.context.git, directory: this.directory };
   }
 
+  /**
+   * Before git is run on its objects: resolves when they are all here. Throws ObjectsUnavailableError. `tolerant`: whatever
+   * can be had. Undefined: they are here.
+   */
+  ready({ tolerant = false } = {}): Promise<void> | undefined {
+    const { packs, inUse } = this.context;
+    if (!packs || packs.isReady(this.key)) return undefined;
+    // Housekeeping makes way: what it joins changes.
+    return inUse.during([this.key], () => packs.bringHere(this, { tolerant }));
+  }
+
   async refs(): Promise<RefTable> {
     const cached = this.context.tables.get(this.key);
     if (cached) return cached;
@@ -93,7 +107,7 @@ export class RepositoryRefs {
     await this.#sweepOnce();
     for (;;) {
       const { changes } = foreign;
-      const format = formatIn(this.directory);
+      const format = (await this.context.packs?.listed.formatOf(this.address)) ?? formatIn(this.directory);
       const refs = { ...((await readRefs(store, this.address)) ?? emptyTables[format]), format };
       // Rows are read in pages, and the ref lock keeps only this machine's changes away.
       if (foreign.changes === changes) return tables.set(this.key, refs);
@@ -114,6 +128,8 @@ export class RepositoryRefs {
     const { store } = this.context;
     const oid = await anyRef(store, this.address);
     if (oid) return formatOf(oid);
+    const listed = await this.context.packs?.listed.formatOf(this.address);
+    if (listed) return listed;
     return (await hasOurConfig(this.directory)) ? formatIn(this.directory) : await wantedFormat(store, this.address);
   }
 
@@ -128,6 +144,7 @@ export class RepositoryRefs {
   /** Before git is run on this repository's refs: resolves when its files say what the rows say. */
   async bringInLine(): Promise<void> {
     const { behind, inUse, refLocks } = this.context;
+    await this.ready();
     const work = behind.get(this.key);
     if (!work || work.isStuck) return;
     // Housekeeping makes way for who writes. Before the ref lock, which it may wait for.

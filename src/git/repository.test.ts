@@ -524,7 +524,7 @@ describe("repository", () => {
     assert.ok(await into.copyObjectsFrom(from, [one]));
     await into.updateRefs([{ ref: main, to: one }]);
     const takeBack = await into.copyObjectsFrom(from, [two]);
-    await takeBack?.();
+    await takeBack?.takeBack();
     assert.deepEqual(await into.missingObjects([one, two]), new Set([two]), "what was there before stays");
     assert.ok(await into.copyObjectsFrom(from, [two]));
     assert.deepEqual(await into.missingObjects([one, two]), new Set());

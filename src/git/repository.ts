@@ -6,7 +6,7 @@ import { ifPresent } from "../base/durable-files.js";
 import type { RefValue } from "../catalogue/refs.js";
 import { type EventId, isEventId } from "../nostr/event.js";
 import type { Oid, RefName } from "../nostr/nip34.js";
-import { changeRefs, RefChanges } from "./change-refs.js";
+import { changeRefs, Overtaken, RefChanges } from "./change-refs.js";
 import { checkRepository, dropDamagedPacks } from "./fsck.js";
 import {
   type HousekeepingOptions,
@@ -17,19 +17,22 @@ import {
 } from "./housekeeping.js";
 import { bytesOnlyReachedBy, missingObjects, type ObjectType, objectTypes } from "./objects.js";
 import {
-  claimUnclaimed,
   copyObjects,
+  copyUnclaimed,
   dropUnclaimed,
   keepUnclaimed,
+  nothingPlaced,
+  type Placed,
   QuarantineDirectory,
+  reachedBy,
   readUnclaimed,
-  type TakeBack,
   type UnclaimedData,
   unclaimedObjects,
 } from "./quarantine.js";
 import { type RefTable, refsAfter } from "./ref-tables.js";
-import { bytesBelow, largeFilesFolder, sweepRefLocks, unclaimedFolder } from "./repository-files.js";
+import { bytesBelow, largeFilesFolder, retiredFolder, sweepRefLocks, unclaimedFolder } from "./repository-files.js";
 import { type RefUpdate, RepositoryRefs } from "./repository-refs.js";
+import type { SharedPacks } from "./shared-packs.js";
 
 /** More haves cost more than they save. */
 const maxOtherTips = 2_000;
@@ -37,6 +40,7 @@ const maxOtherTips = 2_000;
 export class GitRepository extends RepositoryRefs {
   /** Which of these are not here with everything they reach. `deep`: do not trust what existing refs reach (repair). */
   async missingObjects(oids: readonly Oid[], options: { readonly deep?: boolean } = {}): Promise<ReadonlySet<Oid>> {
+    await this.ready();
     if (options.deep) return await missingObjects(this.place, oids, { deep: true });
     // What a ref names was complete when the ref was written.
     const { refs } = await this.refs();
@@ -52,17 +56,17 @@ export class GitRepository extends RepositoryRefs {
     await changeRefs(this.context, new RefChanges().add(this, updates, head), async () => undefined);
   }
 
-  objectTypes(oids: readonly Oid[]): Promise<ReadonlyMap<Oid, ObjectType>> {
-    return objectTypes(this.place, oids);
+  async objectTypes(oids: readonly Oid[]): Promise<ReadonlyMap<Oid, ObjectType>> {
+    await this.ready();
+    return await objectTypes(this.place, oids);
   }
 
   /**
-   * Copies these and all they reach that is not here, as one pack. Answers what takes it back; undefined when the other
-   * lacks some of it.
+   * Copies these and all they reach that is not here, as one pack. Undefined when the other lacks some of it.
    */
-  async copyObjectsFrom(other: GitRepository, oids: readonly Oid[]): Promise<TakeBack | undefined> {
+  async copyObjectsFrom(other: GitRepository, oids: readonly Oid[]): Promise<Placed | undefined> {
     const missing = [...(await this.missingObjects(oids))];
-    if (missing.length === 0) return async () => undefined;
+    if (missing.length === 0) return nothingPlaced;
     if ((await other.missingObjects(missing)).size > 0) return undefined;
     return await this.duringPush(async () => {
       const quarantine = await this.quarantine();
@@ -77,26 +81,68 @@ export class GitRepository extends RepositoryRefs {
   }
 
   /** Durably. If the objects are taken back, then under the lock under which they came. */
-  async putIntoPlace(quarantine: QuarantineDirectory): Promise<TakeBack> {
-    const takeBack = await quarantine.migrate();
-    return async () => {
-      this.context.takenBack.count += 1;
-      await takeBack();
+  async putIntoPlace(quarantine: QuarantineDirectory): Promise<Placed> {
+    const { packs, takenBack } = this.context;
+    const brought = await packs?.bring(this, quarantine.packFolder, quarantine.basis);
+    const placed = await quarantine.migrate().catch((error: unknown) => {
+      brought?.end();
+      throw error;
+    });
+    const takeBack = async (): Promise<void> => {
+      takenBack.count += 1;
+      await placed.takeBack();
+      brought?.end();
+      // Whether the transaction was written may not be known: its list will say.
+      packs?.forget(this.key);
     };
+    return brought
+      ? { bytes: brought.bytes, list: (tx) => brought.list(tx), listed: () => brought.end(), takeBack }
+      : { ...placed, takeBack };
   }
 
-  async quarantine(): Promise<QuarantineDirectory> {
+  /** Durably, for who comes to name them later. Throws Overtaken. */
+  async keep(quarantine: QuarantineDirectory): Promise<void> {
+    const placed = await this.putIntoPlace(quarantine);
+    if (!this.context.packs) return;
+    try {
+      await this.context.store.transact(async (tx) => {
+        if (!(await placed.list(tx))) throw new Overtaken(`the packs of ${this.address.label} have changed`);
+      });
+      placed.listed();
+    } catch (error) {
+      await placed.takeBack();
+      throw error;
+    }
+  }
+
+  /** `evenDamaged`: packs that are lost do not matter, because everything is brought again. */
+  async quarantine({ evenDamaged = false } = {}): Promise<QuarantineDirectory> {
     // The first look at a repository sweeps it: that must not happen under a quarantine's feet.
     await this.refs();
-    return await QuarantineDirectory.make(this.context.git, this.directory, this.context.clock);
+    const { packs, git, clock } = this.context;
+    // Before the objects are looked at: what goes after this is noticed.
+    const basis = await packs?.listed.basisOf(this.address);
+    await this.ready({ tolerant: evenDamaged });
+    const quarantine = await QuarantineDirectory.make(git, this.directory, clock);
+    quarantine.basis = basis;
+    return quarantine;
+  }
+
+  /** Before what came is checked again: it rests on what is here now. */
+  async restAnew(quarantine: QuarantineDirectory): Promise<void> {
+    quarantine.basis = await this.context.packs?.listed.basisOf(this.address);
+    await this.ready();
   }
 
   async unclaimed(): Promise<readonly UnclaimedData[]> {
+    const { packs } = this.context;
+    if (packs) return await packs.unclaimed.all(this.address);
     const names = (await ifPresent(readdir(join(this.directory, unclaimedFolder)))) ?? [];
     const all = await Promise.all(names.filter(isEventId).map((id) => readUnclaimed(this.directory, id)));
     return all.filter((data) => data !== undefined);
   }
 
+  /** In its directory on this machine. */
   async hasLargeFiles(): Promise<boolean> {
     const names = await ifPresent(
       readdir(join(this.directory, largeFilesFolder), { recursive: true, withFileTypes: true }),
@@ -106,25 +152,37 @@ export class GitRepository extends RepositoryRefs {
 
   /** Keeps what the tip reaches apart as the data of an unknown event. */
   async keepUnclaimed(quarantine: QuarantineDirectory, eventId: EventId, tip: Oid): Promise<UnclaimedData> {
-    const kept = await keepUnclaimed(quarantine, eventId, tip, await this.tips());
-    this.#unclaimedChanged();
-    return kept;
+    const reached = await reachedBy(quarantine, [tip], await this.tips());
+    try {
+      const kept = await keepUnclaimed(quarantine, reached, eventId, tip);
+      const { packs } = this.context;
+      return packs ? await packs.unclaimed.keep(this.address, kept, reached.packFolder) : kept;
+    } finally {
+      await reached.drop();
+      this.#unclaimedChanged();
+    }
   }
 
   /**
-   * The event came: if its tip, with all it reaches, is among the data, that much moves into the repository; whatever
-   * else there is is deleted. False when there is nothing or all was deleted.
+   * The event came: if its tip, with all it reaches, is among the data, that much is put into place in the repository.
+   * Undefined: it is not. The data itself goes when the claim is written (dropUnclaimed).
    */
-  claim(eventId: EventId, tip: Oid): Promise<boolean> {
+  claim(eventId: EventId, tip: Oid): Promise<Placed | undefined> {
     return this.duringPush(async () => {
       const into = await this.quarantine();
       try {
-        return await claimUnclaimed(into, eventId, tip, await this.tips());
+        await this.#bringUnclaimed(eventId);
+        const isHere = await copyUnclaimed(into, eventId, tip, await this.tips());
+        return isHere ? await this.putIntoPlace(into) : undefined;
       } finally {
-        this.#unclaimedChanged();
         await into.drop();
       }
     });
+  }
+
+  async #bringUnclaimed(eventId: EventId): Promise<void> {
+    const folder = join(unclaimedObjects(this.directory, eventId), "pack");
+    await this.context.packs?.unclaimed.bringHere(this.address, eventId, folder);
   }
 
   /** Deletes the data of an unclaimed push, objects included. */
@@ -172,9 +230,18 @@ export class GitRepository extends RepositoryRefs {
     const found: string[] = [];
     for (const [ref, { oid }] of (await this.fetchableRefs()).refs) {
       const id = ref.slice("refs/nostr/".length);
-      if (tips.has(oid) && !refs.has(ref) && isEventId(id)) found.push(unclaimedObjects(this.directory, id));
+      if (!tips.has(oid) || refs.has(ref) || !isEventId(id)) continue;
+      await this.#bringUnclaimed(id);
+      found.push(unclaimedObjects(this.directory, id));
     }
     return found;
+  }
+
+  /** Where packs are that another machine has replaced, while a fetch may still want them. */
+  async retiredObjects(): Promise<string[]> {
+    if (!this.context.packs) return [];
+    const folder = join(this.directory, retiredFolder);
+    return (await ifPresent(readdir(folder))) ? [folder] : [];
   }
 
   #unclaimedChanged(): void {
@@ -185,6 +252,8 @@ export class GitRepository extends RepositoryRefs {
 
   /** Of git's objects. */
   async sizeBytes(): Promise<number> {
+    const { packs } = this.context;
+    if (packs) return (await packs.listed.bytes(this.address)) + (await packs.unclaimed.bytes(this.address));
     return (
       (await bytesBelow(join(this.directory, "objects"))) + (await bytesBelow(join(this.directory, unclaimedFolder)))
     );
@@ -206,6 +275,7 @@ export class GitRepository extends RepositoryRefs {
     const { inUse, workLocks } = this.context;
     const drop = async (): Promise<boolean> => {
       const tips = [...new Set([...(await this.refs()).refs.values()].map(({ oid }) => oid))];
+      if (this.context.packs) return await this.#dropLost(this.context.packs, tips);
       const trial = await this.quarantine();
       try {
         return await dropDamagedPacks(trial, tips);
@@ -216,8 +286,27 @@ export class GitRepository extends RepositoryRefs {
     return await inUse.during([this.key], () => workLocks.run(this.key, drop), { always: true });
   }
 
-  packFacts(): Promise<PackFacts> {
-    return packFactsOf(this.directory);
+  /** After everything was brought again: packs that the pack store has lost are not needed any more. */
+  async dropLost(): Promise<void> {
+    if (this.context.packs) await this.dropDamagedPacks();
+  }
+
+  /** A copy that is damaged is fetched again. What the pack store itself has lost leaves the list when nothing needs it. */
+  async #dropLost(packs: SharedPacks, tips: readonly Oid[]): Promise<boolean> {
+    await packs.checkCopies(this);
+    await this.ready({ tolerant: true });
+    const lost = await packs.listed.lost(this.address);
+    if (lost.length === 0) return true;
+    if ((await missingObjects(this.place, tips, { deep: true })).size > 0) return false;
+    const isDropped = await packs.listed.dropLost(this.address, lost);
+    packs.forget(this.key);
+    return isDropped;
+  }
+
+  async packFacts(): Promise<PackFacts> {
+    const facts = await packFactsOf(this.directory);
+    const bytes = await this.context.packs?.listed.bytes(this.address);
+    return bytes === undefined ? facts : { ...facts, bytes };
   }
 
   /** Repacks in the background; gives way to whoever works there. */
@@ -229,14 +318,22 @@ export class GitRepository extends RepositoryRefs {
     const insists = options.insists === true && options.cruft !== true;
     const tidy = async (signal: AbortSignal): Promise<HousekeepingOutcome> => {
       await this.refs();
-      // A killed pack-refs leaves locks, and every later one would fail.
-      return await housekeep(this.place, { ...options, insists, signal }, (packRefs) =>
-        refLocks.run(this.key, () =>
-          packRefs().catch(async (error: unknown) => {
-            await sweepRefLocks(this.directory);
-            throw error;
-          }),
-        ),
+      const { packs } = this.context;
+      const table = packs && (await this.refs());
+      return await housekeep(
+        this.place,
+        { ...options, insists, signal },
+        {
+          // A killed pack-refs leaves locks, and every later one would fail.
+          withRefsLocked: (packRefs) =>
+            refLocks.run(this.key, () =>
+              packRefs().catch(async (error: unknown) => {
+                await sweepRefLocks(this.directory);
+                throw error;
+              }),
+            ),
+          ...(packs && table && { repack: (run) => packs.repack(this, table, run, options.cruft === true) }),
+        },
       );
     };
     const outcome = await inUse.tidy(this.key, options.signal, tidy, insists);

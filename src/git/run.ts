@@ -76,6 +76,20 @@ export interface GitResult extends JobExit {
   readonly stdout: Buffer;
 }
 
+/** Objects of a repository are not on this machine, and cannot be had now. */
+export class ObjectsUnavailableError extends Error {
+  override readonly name = "ObjectsUnavailableError";
+
+  constructor(
+    /** `lost`: the pack store does not have them any more, and they are looked for on other servers. */
+    readonly how: "unreachable" | "lost",
+    message: string,
+    cause?: unknown,
+  ) {
+    super(message, { cause });
+  }
+}
+
 /** git said no where only a broken repository, a full disk or a bug can make it do so. */
 export class GitError extends Error {
   override readonly name = "GitError";

@@ -5,28 +5,26 @@
 import { link, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { ifPresent, isMissing } from "../base/durable-files.js";
-import { type RefValue, readRefs } from "../catalogue/refs.js";
+import { readRefs } from "../catalogue/refs.js";
 import { catalogueRow } from "../catalogue/repositories.js";
 import { isEventId } from "../nostr/event.js";
-import type { RefName } from "../nostr/nip34.js";
 import type { TableReader } from "../store/port.js";
 import type { RepositoryAddress } from "./address.js";
 import { readUnclaimed } from "./quarantine.js";
 import { emptyTables } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
-import { formatIn, identifierFile, largeFilesFolder, repositoryConfigs, unclaimedFolder } from "./repository-files.js";
+import {
+  type FoundDirectory,
+  formatIn,
+  identifierFile,
+  largeFilesFolder,
+  packedRefs,
+  packParts,
+  repositoryConfigs,
+  unclaimedFolder,
+} from "./repository-files.js";
 
-/** What makes up a pack; its .idx comes last because git knows a pack by it. */
-const packParts = [".pack", ".rev", ".mtimes", ".idx"];
 const maxLooks = 5;
-
-/** A repository's directory, with the identifier it records. */
-export interface FoundDirectory {
-  readonly npubOrOwner: string;
-  readonly identifier: string;
-  /** None: its folder is not named after a key. */
-  readonly address: RepositoryAddress | undefined;
-}
 
 export class RepositoriesSnapshot {
   /** Objects linked so far; false: there was none. */
@@ -171,11 +169,4 @@ async function linked(from: string, to: string): Promise<boolean> {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return true;
     throw error;
   }
-}
-
-function packedRefs(refs: ReadonlyMap<RefName, RefValue>): string {
-  const lines = [...refs].map(
-    ([name, { oid, peeled }]) => `${oid} ${name}\n${peeled === undefined ? "" : `^${peeled}\n`}`,
-  );
-  return `# pack-refs with: peeled fully-peeled sorted \n${lines.join("")}`;
 }

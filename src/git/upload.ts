@@ -130,11 +130,16 @@ export async function runUpload(
   send: Send,
   signal: AbortSignal,
 ): Promise<SendResult> {
+  // An answer without some of the objects would look like a damaged repository.
+  await repository.ready();
   // What the table names, git must be able to find by its own refs too; files that cannot follow are no reason to refuse.
   await repository.bringInLine().catch(() => undefined);
   const isContributors = repository.address.area === "prs";
   const table = isContributors ? await repository.fetchableRefs() : await repository.refs();
-  const unclaimed = isContributors ? await repository.unclaimedObjects(wantsOf(body)) : [];
+  const unclaimed = [
+    ...(isContributors ? await repository.unclaimedObjects(wantsOf(body)) : []),
+    ...(await repository.retiredObjects()),
+  ];
   const digest = createHash("sha256").update(body).digest("hex");
   const key = `${repository.address.key} ${table.generation} ${version} ${digest}`;
   const source: AnswerOrigin = {

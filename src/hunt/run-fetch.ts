@@ -117,7 +117,7 @@ async function release(
     if (row.archive) parts.purgatory.archiveBudget.took(bytes);
     await parts.purgatory.fetched(row, command.kind === "pull-request" ? (command.job as EventId) : undefined);
     // Its directory was made for this fetch only, unless somebody revived it meanwhile.
-  } else if (row.status === "soft") await removeRepository(parts.store, parts.repositories, row);
+  } else if (row.status === "soft") await removeRepository(parts.repositories, row);
 }
 
 async function intoRepository(

@@ -114,11 +114,11 @@ export class CarryOut {
   }
 
   async changeDirectories(changes: readonly RepositoryChange[]): Promise<void> {
-    const { store, repositories } = this.purgatory.context;
+    const { repositories } = this.purgatory.context;
     for (const { name, to } of changes) {
       if (to === "create" || to === "return") await repositories.create(diskAddress(name));
       if (to !== "remove") continue;
-      if (await removeRepository(store, repositories, name)) await this.purgatory.placeholders.repositoryGone(name);
+      if (await removeRepository(repositories, name)) await this.purgatory.placeholders.repositoryGone(name);
     }
   }
 

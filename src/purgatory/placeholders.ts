@@ -15,6 +15,7 @@ import {
 } from "../catalogue/repositories.js";
 import { type PlaceholderRow, placeholders, putPlaceholder, removePlaceholder } from "../catalogue/waiting.js";
 import { diskAddress, type RepositoryAddress } from "../git/address.js";
+import { Overtaken } from "../git/change-refs.js";
 import type { UnclaimedAllowance } from "../git/push-types.js";
 import type { UnclaimedData } from "../git/quarantine.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
@@ -30,6 +31,8 @@ export interface OtherUnclaimed {
   shift(seconds: number, isOlder: (enteredSeconds: number) => boolean): Promise<void>;
   repositoryGone(name: RepositoryName): void;
 }
+
+const maxRounds = 3;
 
 export class Placeholders {
   /** Mirrors the rows of the store: every placeholder, by repository and event. */
@@ -135,6 +138,10 @@ export class Placeholders {
         const repository = await rowForData(tx, address, unixSeconds(this.context.clock));
         if (repository) setCatalogueRow(tx, repository);
         for (const row of rows) putPlaceholder(tx, row);
+        for (const data of kept) {
+          if (!(await this.context.repositories.noteUnclaimed(tx, address, data)))
+            throw new Overtaken("the repository was removed");
+        }
       });
     } catch (error) {
       const repository = this.context.repositories.open(address);
@@ -171,14 +178,38 @@ export class Placeholders {
         pullRequest && known.repositories.includes(row.repository) && isOid(pullRequest.tip)
           ? pullRequest.tip
           : undefined;
-      let isKept = false;
-      if (await this.context.repositories.exists(address)) {
-        const repository = this.context.repositories.open(address);
-        if (tip) isKept = await repository.claim(event.id, tip);
-        else await repository.dropUnclaimed(event.id);
-      }
-      await this.#forget(row, isKept ? (tx) => this.#book(tx, name, event.pubkey, row.bytes) : undefined);
+      const isKept = await this.#claim(row, address, event.pubkey, tip);
       if (!isKept) await this.emptied(name);
+    }
+  }
+
+  /** False: nothing of it is kept. */
+  async #claim(
+    row: PlaceholderRow,
+    address: RepositoryAddress,
+    author: Pubkey,
+    tip: Oid | undefined,
+  ): Promise<boolean> {
+    const { repositories } = this.context;
+    for (let round = 1; ; round++) {
+      const repository = (await repositories.exists(address)) ? repositories.open(address) : undefined;
+      const claimed = tip && (await repository?.claim(row.id, tip));
+      try {
+        await this.#forget(
+          row,
+          claimed &&
+            (async (tx) => {
+              if (!(await claimed.list(tx))) throw new Overtaken("packs of the repository have changed");
+              await this.#book(tx, address, author, row.bytes);
+            }),
+        );
+        claimed?.listed();
+        await repository?.dropUnclaimed(row.id);
+        return claimed !== undefined;
+      } catch (error) {
+        await claimed?.takeBack();
+        if (!(error instanceof Overtaken) || round === maxRounds) throw error;
+      }
     }
   }
 
@@ -254,11 +285,13 @@ export class Placeholders {
   }
 
   async #forget(row: PlaceholderRow, also?: (tx: Transaction) => Promise<void>): Promise<void> {
-    this.#held.delete(this.#key(row));
+    const name = repositoryNamed(row.repository);
     await this.context.store.transact(async (tx) => {
       removePlaceholder(tx, row);
+      if (name) await this.context.repositories.forgetUnclaimed(tx, diskAddress(name), row.id);
       await also?.(tx);
     });
+    this.#held.delete(this.#key(row));
   }
 
   async #book(tx: Transaction, name: RepositoryName, author: Pubkey, bytes: number): Promise<void> {

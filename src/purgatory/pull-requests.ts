@@ -25,7 +25,7 @@ import {
 import { diskAddress } from "../git/address.js";
 import { Overtaken, RefChanges } from "../git/change-refs.js";
 import { nostrRefEventId } from "../git/decide-push.js";
-import type { TakeBack } from "../git/quarantine.js";
+import { nothingPlaced, type Placed } from "../git/quarantine.js";
 import type { GitRepository } from "../git/repository.js";
 import type { ServiceName } from "../net/url.js";
 import { addressText, type EventId, kinds, type NostrEvent, type Pubkey } from "../nostr/event.js";
@@ -47,11 +47,6 @@ export interface PullRequestPlan {
     /** What was copied: booked in the transaction that sets the ref. */
     readonly copiedBytes?: number;
   }[];
-}
-
-interface CopiedCommit {
-  readonly bytes: number;
-  readonly takeBack: TakeBack;
 }
 
 export interface KnownPullRequest {
@@ -144,6 +139,7 @@ async function planPullRequest(
 const refsAtOnce = 500;
 
 const maxServedLookedAt = 10_000;
+const maxRounds = 3;
 
 export class PullRequestRefs {
   constructor(private readonly parts: PurgatoryContext) {}
@@ -152,14 +148,14 @@ export class PullRequestRefs {
 
   /**
    * Those whose commit is here, with the repositories that get their ref, objects copied. Under the locks of all these
-   * repositories. `asked`: looked at however many others wait there. `takeBacks`: for a release that is not written after all.
+   * repositories. `asked`: looked at however many others wait there. `copies`: objects that were copied for them.
    */
   async place(
     names: readonly RepositoryName[],
     plans: readonly RepositoryPlan[],
     asked: readonly EventId[],
     planning: PlanParts,
-    takeBacks: TakeBack[],
+    copies: Placed[],
   ): Promise<PullRequestPlan[]> {
     const released = new Set(plans.filter((plan) => plan.governing).map((plan) => repositoryKey(plan.name)));
     const mine = new Set(names.map(repositoryKey));
@@ -175,7 +171,7 @@ export class PullRequestRefs {
         for (const target of plan.targets) {
           const { name: at, repository, copyFrom } = target;
           const copied = copyFrom && (await this.#copyFrom(at, repository, copyFrom, plan.tip));
-          if (copied) takeBacks.push(copied.takeBack);
+          if (copied) copies.push(copied);
           if (!copyFrom) targets.push(target);
           else if (copied) targets.push({ ...target, copiedBytes: copied.bytes });
         }
@@ -218,7 +214,13 @@ export class PullRequestRefs {
   /** Served ones that lost their ref though their commit is here get it back; what was deleted meanwhile has no ref. */
   async restore(name: RepositoryName, tips: ReadonlyMap<EventId, Oid>): Promise<void> {
     const { repositories } = this.parts;
-    await repositories.withLocks([diskAddress(name)], () => this.#setRefs(this.#open(name), [...tips]));
+    const repository = this.#open(name);
+    await repositories.withLocks([repository.address], async () => {
+      const basis = await repositories.basisOf([repository.address]);
+      const missing = await repository.missingObjects([...tips.values()]);
+      const here = [...tips].filter(([, tip]) => !missing.has(tip));
+      await this.#setRefs(repository, here, () => new RefChanges(basis));
+    });
   }
 
   /**
@@ -264,26 +266,26 @@ export class PullRequestRefs {
     repository: GitRepository,
     source: GitRepository,
     tip: Oid,
-  ): Promise<CopiedCommit | undefined> {
+  ): Promise<Placed | undefined> {
     const { store, live, observer } = this.parts;
-    if ((await repository.missingObjects([tip])).size === 0) return { bytes: 0, takeBack: async () => undefined };
+    if ((await repository.missingObjects([tip])).size === 0) return nothingPlaced;
     if (quotaLeft(await accountsOf(store, name, [], live.current)).isUsedUp) {
       observer.problem(name, "its share for pull requests is full: one was not copied into it");
       return undefined;
     }
-    const before = await repository.sizeBytes();
-    const takeBack = await repository.copyObjectsFrom(source, [tip]);
-    return takeBack && { bytes: (await repository.sizeBytes()) - before, takeBack };
+    return await repository.copyObjectsFrom(source, [tip]);
   }
 
   /** Under the locks of both: the commit, then its ref. If the event is gone when the ref is written, so is the copy. */
   async #placeCopy(name: RepositoryName, source: GitRepository, id: EventId, tip: Oid): Promise<void> {
     const repository = this.#open(name);
+    const basis = await this.parts.repositories.basisOf([repository.address]);
     const copied = await this.#copyFrom(name, repository, source, tip);
     if (!copied) return;
     let isSet = false;
     try {
-      isSet = await this.#setRefs(repository, [[id, tip]], (tx) => bookCopies(tx, name, copied.bytes));
+      const changes = (): RefChanges => new RefChanges(basis).naming([copied]);
+      isSet = await this.#setRefs(repository, [[id, tip]], changes, (tx) => bookCopies(tx, name, copied.bytes));
     } finally {
       if (!isSet) await copied.takeBack();
     }
@@ -291,27 +293,31 @@ export class PullRequestRefs {
 
   /**
    * Under the repository's lock, commits in place. Only events that are served in that very transaction get their ref. False:
-   * none is.
+   * none is, or others were quicker too often.
    */
   async #setRefs(
     repository: GitRepository,
     tips: readonly (readonly [EventId, Oid])[],
+    changes: () => RefChanges,
     alongside: (tx: Transaction) => Promise<void> = async () => undefined,
   ): Promise<boolean> {
     const { store, repositories } = this.parts;
+    let [rounds, last] = [0, tips.length];
     for (;;) {
       const served: (readonly [EventId, Oid])[] = [];
       for (const [id, tip] of tips) if (await store.has(id)) served.push([id, tip]);
-      if (served.length === 0) return false;
+      rounds = served.length < last ? 0 : rounds + 1;
+      last = served.length;
+      if (served.length === 0 || rounds > maxRounds) return false;
       const updates = served.map(([id, to]) => ({ ref: pullRequestRef(id), to }));
       try {
-        await repositories.changeRefs(new RefChanges().add(repository, updates), async (tx) => {
+        await repositories.changeRefs(changes().add(repository, updates), async (tx) => {
           for (const [id] of served) if (!(await tx.has(id))) throw new Overtaken("a pull request was deleted");
           await alongside(tx);
         });
         return true;
       } catch (error) {
-        // One more is gone each time, so this ends.
+        // One more is gone, or another machine changed the refs or packs.
         if (!(error instanceof Overtaken)) throw error;
       }
     }

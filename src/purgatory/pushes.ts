@@ -142,6 +142,7 @@ export class PurgatoryPush implements PushSession {
     const push = {
       repository: parts.repositories.open(address),
       updates,
+      placed: outcome.placed,
       candidate: updates.length > 0 ? decision.candidate : undefined,
       write: (tx: Transaction): Promise<void> => this.#write(tx, outcome),
     };
@@ -156,7 +157,8 @@ export class PurgatoryPush implements PushSession {
     }
     // Something of another repository may be broken: this one's refs are written all the same, what they release follows.
     try {
-      await parts.repositories.changeRefs(new RefChanges().add(push.repository, updates), push.write);
+      const refs = new RefChanges().add(push.repository, updates).naming(outcome.placed ? [outcome.placed] : []);
+      await parts.repositories.changeRefs(refs, push.write);
       parts.releaser.markUnfinished([address]);
       return true;
     } catch (error) {

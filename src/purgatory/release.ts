@@ -25,13 +25,13 @@ import {
 } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { clashOf, Overtaken, RefChanges } from "../git/change-refs.js";
-import type { TakeBack } from "../git/quarantine.js";
+import type { Placed } from "../git/quarantine.js";
 import type { RefTable } from "../git/ref-tables.js";
 import type { GitRepository } from "../git/repository.js";
 import type { RefUpdate } from "../git/repository-refs.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
 import { formatName, type Oid } from "../nostr/nip34.js";
-import { mayBeStored, SharedLogError, type Transaction } from "../store/port.js";
+import { SharedLogError, type Transaction } from "../store/port.js";
 import type { PurgatoryContext, Released, Via } from "./context.js";
 import { oidsIn, otherFormat, type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
 import type { PullRequestPlan, PullRequestRefs } from "./pull-requests.js";
@@ -56,6 +56,7 @@ export interface PushedRefs {
   readonly repository: GitRepository;
   readonly updates: readonly RefUpdate[];
   readonly candidate: StateStamp | undefined;
+  readonly placed: Placed | undefined;
   /** Rows of its own. Throws Overtaken when what the push was decided by is gone. */
   readonly write: (tx: Transaction) => Promise<void>;
 }
@@ -231,11 +232,12 @@ export class Releaser {
   async releaseLocked(concerned: readonly RepositoryName[], wish: ReleaseWish): Promise<ReleaseDone> {
     let hasFailed = false;
     for (let round = 1; ; round++) {
-      const takeBacks: TakeBack[] = [];
+      const copies: Placed[] = [];
       try {
-        return await this.releaseOnce(concerned, wish, takeBacks);
+        return await this.releaseOnce(concerned, wish, copies);
       } catch (error) {
-        if (!mayBeStored(error)) for (const takeBack of takeBacks) await takeBack();
+        // If it was written after all, they are listed, and fetched again before they are needed.
+        for (const copy of copies) await copy.takeBack();
         const isOvertaken = error instanceof Overtaken;
         // Nothing is done twice when nobody knows whether the first time counts.
         if (round === maxRounds || (hasFailed && !isOvertaken) || error instanceof SharedLogError) throw error;
@@ -247,7 +249,7 @@ export class Releaser {
   private async releaseOnce(
     concerned: readonly RepositoryName[],
     { via, partial, asked, push }: ReleaseWish,
-    takeBacks: TakeBack[],
+    copies: Placed[],
   ): Promise<ReleaseDone> {
     const { clock, repositories } = this.parts;
     const names: RepositoryName[] = [];
@@ -255,17 +257,20 @@ export class Releaser {
     for (const name of concerned) {
       if (name.area !== "prs" || (await repositories.exists(diskAddress(name)))) names.push(name);
     }
+    // Before any object is looked at: what goes after this is noticed.
+    const basis = await repositories.basisOf(names.map((name) => diskAddress(name)));
     const nowSeconds = unixSeconds(clock);
     const copied = new Map<string, number>();
     const hosted = names.filter(({ area }) => area !== "prs");
     const planning = this.planning(nowSeconds, partial, push);
-    const plans = await this.planAll(hosted, planning, copied, takeBacks);
-    const refs = new RefChanges();
-    if (push) refs.add(push.repository, push.updates);
+    const plans = await this.planAll(hosted, planning, copied, copies);
+    const refs = new RefChanges(basis);
+    if (push) refs.add(push.repository, push.updates).naming(push.placed ? [push.placed] : []);
     for (const { governing, repository } of plans) {
       if (governing) refs.add(repository, governing.alignment.updates, governing.alignment.head);
     }
-    const pullRequests = await this.parts.pullRequests.place(names, plans, asked, planning, takeBacks);
+    const pullRequests = await this.parts.pullRequests.place(names, plans, asked, planning, copies);
+    refs.naming(copies);
     for (const { ref, tip, targets } of pullRequests) {
       for (const { repository } of targets) refs.add(repository, [{ ref, to: tip }]);
     }
@@ -289,14 +294,14 @@ export class Releaser {
     names: readonly RepositoryName[],
     planning: PlanParts,
     copied: Map<string, number>,
-    takeBacks: TakeBack[],
+    copies: Placed[],
   ): Promise<RepositoryPlan[]> {
     for (;;) {
       const plans: RepositoryPlan[] = [];
       const known = planning.servedPartly.size;
       for (const name of names) {
         const plan = await planFor(name, this.open(name), planning);
-        if (!plan || !(await this.prepare(plan, planning, copied, takeBacks))) continue;
+        if (!plan || !(await this.prepare(plan, planning, copied, copies))) continue;
         const { format } = await planning.refsOf(plan.repository);
         for (const { event } of plan.otherFormat) {
           const what = `state ${event.id} is not copied there: it does not name objects by ${formatName(format)}`;
@@ -366,7 +371,7 @@ export class Releaser {
     { governing, repository, name }: RepositoryPlan,
     { refsOf }: PlanParts,
     copied: Map<string, number>,
-    takeBacks: TakeBack[],
+    copies: Placed[],
   ): Promise<boolean> {
     if (!governing) return true;
     const { observer } = this.parts;
@@ -381,12 +386,10 @@ export class Releaser {
       observer.problem(name, "its quota is full: objects of its maintainers' repositories were not copied");
       return false;
     }
-    const before = await repository.sizeBytes();
-    const takeBack = await repository.copyObjectsFrom(copy.from, copy.oids);
-    if (!takeBack) return false;
-    takeBacks.push(takeBack);
-    const bytes = (await repository.sizeBytes()) - before;
-    copied.set(repositoryKey(name), (copied.get(repositoryKey(name)) ?? 0) + bytes);
+    const placed = await repository.copyObjectsFrom(copy.from, copy.oids);
+    if (!placed) return false;
+    copies.push(placed);
+    copied.set(repositoryKey(name), (copied.get(repositoryKey(name)) ?? 0) + placed.bytes);
     return true;
   }
 }

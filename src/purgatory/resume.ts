@@ -13,7 +13,6 @@ import { diskAddress } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
 import { GitError } from "../git/run.js";
 import type { EventId } from "../nostr/event.js";
-import type { Store } from "../store/port.js";
 import { adoptRefs } from "./adopt-refs.js";
 import type { PurgatoryContext } from "./context.js";
 import type { Contributors } from "./contributors.js";
@@ -52,7 +51,7 @@ export async function resume(
       // The row says another format since a crash: the directory follows it.
       if (await repositories.remakeInFormat(diskAddress(row))) await placeholders.madeAnew(row);
     }
-    if (wantsNoDirectory(row)) await removeRepository(store, repositories, row);
+    if (wantsNoDirectory(row)) await removeRepository(repositories, row);
     if (row.status === "waiting" || row.status === "served" || row.status === "archived") unreleased.push(row);
     await placeholders.dropUnknown(row);
   }
@@ -78,6 +77,6 @@ const wantsNoDirectory = (row: CatalogueRow | undefined): boolean =>
  * A repository's directory goes only while the catalogue wants none. Rows change in the store first and directories after
  * them: whoever announces it again in between must find it. False: the repository is wanted again, and stays.
  */
-export function removeRepository(store: Store, repositories: Repositories, name: RepositoryName): Promise<boolean> {
-  return repositories.delete(diskAddress(name), async () => wantsNoDirectory(await catalogueRow(store, name)));
+export function removeRepository(repositories: Repositories, name: RepositoryName): Promise<boolean> {
+  return repositories.delete(diskAddress(name), async (reader) => wantsNoDirectory(await catalogueRow(reader, name)));
 }

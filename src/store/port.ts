@@ -92,7 +92,8 @@ export type TableName =
   | "refs"
   | "aligned"
   | "tokens"
-  | "lfs";
+  | "lfs"
+  | "packs";
 
 /**
  * Rows that speak of this machine alone: which versions its git files have, when they were tidied, how far repair has come,

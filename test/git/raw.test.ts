@@ -70,7 +70,7 @@ describe("raw requests", () => {
       const body = Buffer.concat([Buffer.from(`${command}0000`), empty]);
       pushing = fetch(`${target}/git-receive-pack`, { method: "POST", body });
       await isWaiting;
-      await takeBack?.();
+      await takeBack?.takeBack();
     });
     assert.match((await (await pushing)?.text()) ?? "", /ng refs\/heads\/main the push lacks objects/);
     assert.equal((await repository.refs()).refs.size, 0);

@@ -67,6 +67,7 @@ export class ReadingRoom {
     const key = `${oid}:${repository.address.key}`;
     const kept = this.#objects.get(key);
     if (kept) return kept.bytes > maxBytes ? { ...kept, content: undefined } : kept;
+    await repository.ready();
     const read = await this.#reader.read(repository, oid, maxBytes);
     // A copy: a part of a larger buffer would keep all of it.
     const content = read?.content && read.bytes <= maxTreeBytes ? Buffer.from(read.content) : read?.content;
@@ -123,6 +124,7 @@ export class ReadingRoom {
     const release = await this.#streams.acquire({ repository: repository.address.key, ip }, signal);
     if (!release) return { ok: false, code: "busy" };
     try {
+      await repository.ready();
       const { directory, context } = repository;
       const job = await context.git.start(args, { directory, limits: streamLimits, signal });
       for await (const piece of job.stdout as AsyncIterable<Buffer>) {
@@ -267,6 +269,7 @@ export class ReadingRoom {
     const release = await this.#turns.acquire({ repository: repository.address.key, ip }, signal);
     if (!release) return { ok: false, code: "busy" };
     try {
+      await repository.ready();
       return { ok: true, value: await read() };
     } finally {
       release();

@@ -34,6 +34,7 @@ const tableNumbers: Readonly<Record<EngineTable, number>> = {
   aligned: 13,
   tokens: 14,
   lfs: 15,
+  packs: 16,
 };
 
 export function emptyTables(database: WithRows): Set<EngineTable> {

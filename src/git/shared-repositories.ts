@@ -1,0 +1,114 @@
+// How this machine's repositories follow what other machines do to them: what is known in memory is dropped in the turn in
+// which the change is learned; files follow in the background, or before somebody is served.
+
+import { unalignedRepositories } from "../catalogue/refs.js";
+import { repositoryOfKey } from "../catalogue/repositories.js";
+import type { Commit } from "../store/port.js";
+import { diskAddress, type RepositoryAddress } from "./address.js";
+import { Overtaken, type PlanBasis } from "./change-refs.js";
+import { PackFollowers } from "./pack-followers.js";
+import type { RepositoryContext, RepositoryRefs } from "./repository-refs.js";
+import type { SharedPacks } from "./shared-packs.js";
+
+export interface RepositoriesHost {
+  open(address: RepositoryAddress): RepositoryRefs;
+  /** The directory on this machine. */
+  removeCopy(address: RepositoryAddress): Promise<void>;
+}
+
+export class SharedRepositories {
+  readonly #background = new PackFollowers();
+  readonly #lossWatchers = new Set<(address: RepositoryAddress) => void>();
+
+  constructor(
+    private readonly context: RepositoryContext,
+    readonly packs: SharedPacks,
+    private readonly host: RepositoriesHost,
+  ) {}
+
+  /** `keys`: repositories whose refs changed. */
+  follow(commit: Commit, keys: Set<string>): void {
+    const { tables, foreign, takenBack, fetchable } = this.context;
+    const { lists, unclaimed } = this.packs.changedBy(commit);
+    for (const key of lists) {
+      // Its format may be another, and objects may be gone on which something here is planned.
+      foreign.changes += 1;
+      takenBack.count += 1;
+      tables.delete(key);
+      this.packs.forget(key);
+      keys.add(key);
+    }
+    for (const key of unclaimed) {
+      fetchable.changes += 1;
+      tables.delete(`unclaimed ${key}`);
+    }
+    for (const key of keys) {
+      const name = repositoryOfKey(key);
+      if (name) this.#background.add(key, () => this.#comeUp(diskAddress(name)));
+    }
+  }
+
+  /** What another machine did to a repository is done here too, before somebody asks for it. */
+  async #comeUp(address: RepositoryAddress): Promise<void> {
+    const { listed } = this.packs;
+    if (!(await listed.exists(address))) return await this.#removeCopy(address);
+    // What cannot be had now is fetched when somebody asks.
+    await this.host
+      .open(address)
+      .bringInLine()
+      .catch(() => undefined);
+    this.context.changed(address);
+    if ((await listed.lost(address)).length > 0) for (const watcher of this.#lossWatchers) watcher(address);
+  }
+
+  async #removeCopy(address: RepositoryAddress): Promise<void> {
+    const { inUse, workLocks, refLocks } = this.context;
+    const remove = async (): Promise<void> => {
+      // One is this removal. Who uses it brings it in line, or makes it again.
+      if (inUse.workersIn(address.key) > 1 || (await this.packs.listed.exists(address))) return;
+      await this.host.removeCopy(address);
+    };
+    const locked = (): Promise<void> => workLocks.run(address.key, () => refLocks.run(address.key, remove));
+    await inUse.during([address.key], locked, { always: true });
+  }
+
+  /** At start. Nothing is waited for: a repository is brought in line before it is served, the others one after the other. */
+  async comeUpAll(directories: AsyncIterable<{ readonly address: RepositoryAddress | undefined }>): Promise<void> {
+    for await (const name of unalignedRepositories(this.context.store)) {
+      const address = diskAddress(name);
+      this.context.behind.set(address.key, { names: undefined });
+      this.#background.add(address.key, () => this.#comeUp(address));
+    }
+    // Those that another machine removed while this one was away.
+    for await (const { address } of directories) {
+      const isGone = address && !(await this.packs.listed.exists(address));
+      if (isGone) this.#background.add(address.key, () => this.#comeUp(address));
+    }
+  }
+
+  /** See Repositories.basisOf. */
+  async basisOf(addresses: readonly RepositoryAddress[]): Promise<PlanBasis> {
+    const { listed } = this.packs;
+    const seen = await Promise.all(
+      addresses.map(async (address) => ({ address, basis: await listed.basisOf(address) })),
+    );
+    return async (tx) => {
+      for (const { address, basis } of seen) {
+        if (!(await listed.rests(tx, address, basis))) throw new Overtaken(`packs of ${address.label} went`);
+      }
+    };
+  }
+
+  /** Called when the pack store has lost packs of a repository, on every machine. */
+  onLoss(watcher: (address: RepositoryAddress) => void): void {
+    this.#lossWatchers.add(watcher);
+  }
+
+  idle(): Promise<void> {
+    return this.#background.idle();
+  }
+
+  close(): Promise<void> {
+    return this.#background.close();
+  }
+}
