@@ -76,19 +76,25 @@ export class World {
 
   /** The disk is only that much larger than what is on it. */
   fill(volume: Volume, spareBytes: number): void {
-    const { blocks, bfree, bsize } = statfsSync(this.path(volume));
-    this.#resize(volume, (blocks - bfree) * bsize + spareBytes);
+    // The server goes on writing: a disk cannot be made smaller than what is on it by then.
+    for (let tries = 20; ; tries--) {
+      const { blocks, bfree, bsize } = statfsSync(this.path(volume));
+      const problem = this.#resize(volume, (blocks - bfree) * bsize + spareBytes);
+      if (problem === undefined) return;
+      if (tries === 1) throw new Error(`remounting ${volume}: ${problem}`);
+    }
   }
 
   giveRoom(volume: Volume): void {
-    this.#resize(volume, roomyBytes);
+    const problem = this.#resize(volume, roomyBytes);
+    if (problem !== undefined) throw new Error(`remounting ${volume}: ${problem}`);
   }
 
-  #resize(volume: Volume, bytes: number): void {
+  #resize(volume: Volume, bytes: number): string | undefined {
     const { status, stderr } = spawnSync("mount", ["-o", `remount,size=${bytes}`, this.path(volume)], {
       encoding: "utf8",
     });
-    if (status !== 0) throw new Error(`remounting ${volume}: ${stderr}`);
+    return status === 0 ? undefined : stderr;
   }
 
   /** A name for repositories that nobody has yet. */
