@@ -1,8 +1,11 @@
 // `/assets/*`: style sheets, scripts and the icon, read from src/web/assets when the program starts and kept by browsers
-// until they change. Pages name them with their version, so that a new release is never shown with old files.
+// for ever: their names hold a digest of what is in them, so that a new release is never shown with old files. By their
+// plain names they are there too, and are asked about again each time.
 //   holdfast.css  all pages: light and dark by the reader's choice, readable from 320 pixels up, fonts the machine has
 //   holdfast.js   times in words, buttons that copy, fresh content when the relay tells of something new (the same page
 //                 asked for again, so that the server's escaping is the only one); every page is complete without it
+//   code.css      repositories: sources, changes, history, Markdown
+//   code.js       repositories: chosen lines, finding files, `t` and `y`
 //   admin.css     tabs, cards, forms and the log of the admin pages
 //   admin.js      the log as it is written, put in as text only
 //   sign-in.js    signing in with a browser's extension (NIP-07)
@@ -17,12 +20,15 @@ const folder = new URL("../../../src/web/assets/", import.meta.url);
 function asset(file: string, contentType: string) {
   const body = readFileSync(new URL(file, folder), "utf8");
   const version = createHash("sha256").update(body).digest("hex").slice(0, 10);
-  return { path: `/assets/${file}`, contentType, body, version };
+  const [name, suffix] = file.split(".");
+  return { path: `/assets/${file}`, lasting: `/assets/${name}-${version}.${suffix}`, contentType, body };
 }
 
 const assets = {
   style: asset("holdfast.css", "text/css; charset=utf-8"),
   script: asset("holdfast.js", "text/javascript; charset=utf-8"),
+  codeStyle: asset("code.css", "text/css; charset=utf-8"),
+  codeScript: asset("code.js", "text/javascript; charset=utf-8"),
   adminStyle: asset("admin.css", "text/css; charset=utf-8"),
   adminScript: asset("admin.js", "text/javascript; charset=utf-8"),
   signInScript: asset("sign-in.js", "text/javascript; charset=utf-8"),
@@ -31,21 +37,20 @@ const assets = {
 
 /** What the sign-in page of a private service needs: the only files that strangers get there. */
 export const signInFiles: readonly string[] = [assets.style, assets.script, assets.signInScript, assets.icon].map(
-  ({ path }) => path,
+  ({ lasting }) => lasting,
 );
 
 /** Below the service's base path. */
-export const assetUrl = (name: keyof typeof assets, basePath: string): string =>
-  `${basePath}${assets[name].path}?v=${assets[name].version}`;
+export const assetUrl = (name: keyof typeof assets, basePath: string): string => basePath + assets[name].lasting;
 
 const yearSeconds = 365 * 24 * 60 * 60;
 
 export const assetRoutes = (): Route[] =>
-  Object.values(assets).map(({ path, contentType, body, version }) => ({
-    matches: (request) => isRead(request, path),
+  Object.values(assets).map(({ path, lasting, contentType, body }) => ({
+    matches: (request) => isRead(request, lasting) || isRead(request, path),
     handle(request, response) {
-      const isThisVersion = request.query.get("v") === version;
-      const cacheControl = isThisVersion ? `public, max-age=${yearSeconds}, immutable` : "no-cache";
+      const isLasting = request.localPath === lasting;
+      const cacheControl = isLasting ? `public, max-age=${yearSeconds}, immutable` : "no-cache";
       sendDocument(request, response, { status: 200, contentType, body, cacheControl });
     },
   }));

@@ -29,6 +29,8 @@ export interface PageParts {
   readonly current?: "home" | "status" | "admin";
   /** Code and tables need room. */
   readonly isWide?: boolean;
+  /** Where files are found by their names. */
+  readonly findUrl?: string;
   /** A second row of the header. */
   readonly below?: Html;
   readonly footer?: string;
@@ -65,10 +67,10 @@ export function pageDocument(site: Site, page: PageParts): Document {
 ${page.description !== undefined && html`<meta name="description" content="${page.description.slice(0, 300)}">\n`}<link rel="stylesheet" href="${assetUrl("style", basePath)}">
 <link rel="icon" type="image/svg+xml" href="${assetUrl("icon", basePath)}">
 <script src="${assetUrl("script", basePath)}" defer></script>
-${page.isAdmins && html`<link rel="stylesheet" href="${assetUrl("adminStyle", basePath)}">\n<script src="${assetUrl("adminScript", basePath)}" defer></script>\n`}${
+${page.isWide && html`<link rel="stylesheet" href="${assetUrl("codeStyle", basePath)}">\n<script src="${assetUrl("codeScript", basePath)}" defer></script>\n`}${page.isAdmins && html`<link rel="stylesheet" href="${assetUrl("adminStyle", basePath)}">\n<script src="${assetUrl("adminScript", basePath)}" defer></script>\n`}${
   page.canSignIn && html`<script src="${assetUrl("signInScript", basePath)}" defer></script>\n`
 }</head>
-<body${page.isWide && html` class="wide"`} data-base="${basePath}"${listenFor && html` data-listen-for="${JSON.stringify(listenFor)}"`}${
+<body${page.isWide && html` class="wide"`} data-base="${basePath}"${page.findUrl !== undefined && html` data-find="${page.findUrl}"`}${listenFor && html` data-listen-for="${JSON.stringify(listenFor)}"`}${
     everySeconds !== undefined && html` data-every-seconds="${everySeconds}"`
   }>
 <a class="skip" href="#main">Skip to the content</a>

@@ -5,7 +5,7 @@ import { VisitorRates } from "./page-limits.js";
 
 test("one address may ask so often, others are not affected, and it grows back", () => {
   const clock = new ManualClock();
-  const rates = new VisitorRates(clock, { pagesPerMinute: 4, gitPagesPerMinute: 2 });
+  const rates = new VisitorRates(clock, { pagesPerMinute: 4, gitPagesPerMinute: 2, archivesPerMinute: 1 });
   const taken = (ip: string): boolean[] => Array.from({ length: 5 }, () => rates.takePage(ip));
   assert.deepEqual(taken("192.0.2.1"), [true, true, true, true, false]);
   assert.deepEqual(taken("192.0.2.2"), [true, true, true, true, false]);
@@ -15,7 +15,7 @@ test("one address may ask so often, others are not affected, and it grows back",
 });
 
 test("an IPv6 network is one visitor", () => {
-  const rates = new VisitorRates(new ManualClock(), { pagesPerMinute: 1, gitPagesPerMinute: 1 });
+  const rates = new VisitorRates(new ManualClock(), { pagesPerMinute: 1, gitPagesPerMinute: 1, archivesPerMinute: 1 });
   assert.equal(rates.takeGitPage("2001:db8::1"), true);
   assert.equal(rates.takeGitPage("2001:db8::2"), false);
 });

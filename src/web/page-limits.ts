@@ -66,15 +66,17 @@ export function tryLaterPage(site: Site, status: 429 | 503, retryAfterSeconds: n
 export interface PageRates {
   readonly pagesPerMinute: number;
   readonly gitPagesPerMinute: number;
+  readonly archivesPerMinute: number;
 }
 
-export const defaultPageRates: PageRates = { pagesPerMinute: 240, gitPagesPerMinute: 60 };
+export const defaultPageRates: PageRates = { pagesPerMinute: 240, gitPagesPerMinute: 60, archivesPerMinute: 6 };
 
 export const retryAfterSeconds = 10;
 
 export class VisitorRates {
   readonly #pages: Rates;
   readonly #gitPages: Rates;
+  readonly #archives: Rates;
 
   constructor(
     readonly clock: Clock,
@@ -82,6 +84,7 @@ export class VisitorRates {
   ) {
     this.#pages = new Rates(() => perMinute(rates.pagesPerMinute));
     this.#gitPages = new Rates(() => perMinute(rates.gitPagesPerMinute));
+    this.#archives = new Rates(() => perMinute(rates.archivesPerMinute));
   }
 
   takePage(ip: string): boolean {
@@ -90,6 +93,10 @@ export class VisitorRates {
 
   takeGitPage(ip: string): boolean {
     return this.#gitPages.take(ipGroup(ip), this.clock.monotonicMs());
+  }
+
+  takeArchive(ip: string): boolean {
+    return this.#archives.take(ipGroup(ip), this.clock.monotonicMs());
   }
 }
 

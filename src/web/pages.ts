@@ -18,6 +18,8 @@ import { assetRoutes, signInFiles } from "./assets.js";
 import { badgeRoutes } from "./badge.js";
 import { busySection } from "./charts.js";
 import { codeRoutes } from "./code/code-routes.js";
+import { Painter } from "./code/colours/painted.js";
+import { TextThread } from "./code/colours/text-thread.js";
 import { type Activity, landingRoute, recentActivity, searchRepositories } from "./landing.js";
 import type { Site } from "./layout.js";
 import { despiteDamage, inTurns, missingPage, retryAfterSeconds, tryLaterPage, VisitorRates } from "./page-limits.js";
@@ -73,10 +75,12 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
     return { name, basePath, httpUrl: urls.http, relayUrl: urls.relay, version, isPrivate: parts.isPrivate };
   };
   const activity = keptUntilChange(store, () => recentActivity(store, shownActivity));
+  const texts = new TextThread(clock);
   const sources = {
     store,
     repositories: gitHost.repositories,
     room: new ReadingRoom(clock),
+    painter: new Painter(texts),
     clock,
     knownRoots: new KnownRoots(),
     quotas: () => ({ repositoryBytes: live.current.repositoryMaxBytes, ownerBytes: live.current.npubMaxBytes }),
@@ -160,6 +164,7 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
     async close() {
       await sampling.close();
       await sources.room.close();
+      await texts.close();
     },
   };
 }

@@ -12,6 +12,8 @@ const quote = `"><script>alert(1)</script>`;
 /** What a reader sees. */
 const seen = (page: string): string =>
   page
+    // Marked words stand in a line without spaces around them.
+    .replace(/<\/?b>/g, "")
     .replace(/<[^>]*>/g, " ")
     .replace(/&lt;/g, "<")
     .replace(/&gt;/g, ">")
@@ -19,6 +21,9 @@ const seen = (page: string): string =>
     .replace(/&#39;/g, "'")
     .replace(/&amp;/g, "&")
     .replace(/\s+/g, " ");
+
+/** The text of a page as it stands in its source. */
+const plain = (page: string): string => page.replace(/<[^>]*>/g, "");
 
 const data = (content: string | Buffer): Buffer =>
   Buffer.concat([Buffer.from(`data ${Buffer.byteLength(content)}\n`), Buffer.from(content), Buffer.from("\n")]);
@@ -75,7 +80,9 @@ describe("code pages", { timeout: 600_000 }, () => {
       {
         message: "Begin\n\nWith a body.",
         files: {
-          "README.md": "# Code\n\nIt **reads**.\n",
+          "README.md":
+            "# Code\n\nIt **reads**. [a](src/a.ts) ![p](picture.svg) <script>alert(1)</script>\n\n| a |\n|--:|\n| 1 |\n",
+          "docs/guide.md": "[up](../src/) [top](/README.md#code) [far](../../../etc/passwd)\n",
           "src/a.ts": "export const a = 1;\nexport const b = 2;\n",
           "src/deep/er/x.txt": "x\n",
           [`"${evil.replaceAll('"', '\\"')}.txt"`]: `${quote}\n`,
@@ -110,12 +117,14 @@ describe("code pages", { timeout: 600_000 }, () => {
     await world.git(folder, "tag", "-a", "-m", "release", "v1", "main~1");
     const listed = await world.git(folder, "for-each-ref", "--format=%(refname) %(objectname)");
     for (const line of listed.split("\n")) oids.set(line.split(" ")[0] ?? "", line.split(" ")[1] ?? "");
+    const pushed = [...oids.keys()];
     const signed = [...oids].filter(([name]) => name !== "refs/heads/lost");
     const state = (refs: [string, string][], age: number) =>
       world.publish(owner, 30618, [["d", "code"], ...refs, ["HEAD", "ref: refs/heads/main"]], "", age);
     // What was on a branch that went is still in git's objects, and reached by nothing.
     await state([...oids], 10);
-    await world.git(folder, "push", "--quiet", url, ...[...oids.keys()].map((name) => `${name}:${name}`));
+    await world.git(folder, "push", "--quiet", url, ...pushed.map((name) => `${name}:${name}`));
+    oids.set("refs/tags/v1^{}", await world.git(folder, "rev-parse", "v1^{commit}"));
     await state(signed, 0);
   });
   after(() => world.close());
@@ -129,14 +138,105 @@ describe("code pages", { timeout: 600_000 }, () => {
     assert.match(seen(tree), /deep \/ Begin .* a\.ts "><script>alert\(1\)<\/script> subject/);
     const blob = await page("/blob/main/src/a.ts");
     assert.match(blob, /<a id="L2" href="#L2">2<\/a>/);
-    assert.match(blob, /export const b = 3;/);
-    assert.match(await page("/blob/v1/src/a.ts"), /export const b = 2;/);
+    assert.match(plain(blob), /export const b = 3;/);
+    assert.match(blob, /<span class="k">export<\/span> <span class="k">const<\/span> b = <span class="n">3<\/span>;/);
+    assert.match(plain(await page("/blob/v1/src/a.ts")), /export const b = 2;/);
     assert.match(seen(await page("/commits/main/src/a.ts")), /subject .*Begin/);
     const commit = seen(await page(`/commit/${oids.get("refs/heads/main")}`));
     assert.match(commit, /2 −export const b = 2; 2 \+export const b = 3;/);
     assert.match(seen(await page("/compare/main...feature/deep")), /1 commit since they parted.*src\/new\.ts/);
     assert.match(seen(await page("/branches")), /feature\/deep.*1 ahead, 0 behind/);
     assert.match(seen(await page("/copies")), /no other server/);
+  });
+
+  test("Markdown leads into the repository at the ref that is looked at, and has a source", async () => {
+    const root = new URL(url).pathname;
+    const first = await page("");
+    assert.ok(first.includes(`<a href="${root}/blob/main/src/a.ts">a</a>`), first);
+    assert.ok(first.includes(`<img src="${root}/raw/main/picture.svg" alt="p" loading="lazy">`));
+    assert.match(first, /<td class="right">1<\/td>/);
+    assert.match(first, /&lt;script&gt;alert\(1\)/);
+    const guide = await page("/blob/v1/docs/guide.md");
+    assert.ok(guide.includes(`<a href="${root}/tree/v1/src">up</a>`), guide);
+    assert.ok(guide.includes(`<a href="${root}/blob/v1/README.md#md-code">top</a>`));
+    assert.match(guide, /<span>far<\/span>/);
+    assert.match(plain(await page("/blob/v1/docs/guide.md?source")), /\[up\]\(\.\.\/src\/\)/);
+  });
+
+  test("each line can be traced to the commit that brought it", async () => {
+    const blame = await page("/blame/main/src/a.ts");
+    const who = /<pre class="who">(.*?)<\/pre>/s.exec(blame)?.[1]?.split("\n") ?? [];
+    const [first, second] = [oids.get("refs/tags/v1^{}") ?? "", oids.get("refs/heads/main") ?? ""];
+    assert.match(who[0] ?? "", new RegExp(`/commit/${first}" title="Begin">`));
+    assert.match(who[1] ?? "", new RegExp(`/commit/${second}" title="&quot;&gt;&lt;script&gt;`));
+    assert.match(plain(blame), /export const b = 3;/);
+    assert.match(seen(await page("/blame/main/large.txt")), /larger than the 1 MiB/);
+    assert.match(seen(await page("/blame/main/many.txt")), /60,000 lines, and 20,000 are looked at/);
+    assert.match(seen(await page("/blame/main/data.bin")), /has no lines/);
+    assert.match(seen(await page("/blame/main/caf%C3%A9%20%FF.txt")), /not text/);
+    assert.match(seen(await page("/blame/main/--output=x")), /an option\?/);
+    assert.match(seen(await page("/blame/main/empty")), /This file is empty/);
+    assert.equal((await ask("/blame/main/src")).headers.get("location"), `${new URL(url).pathname}/tree/main/src`);
+  });
+
+  test("a commit's files can be had as one file, which says its name and is kept by its id only", async () => {
+    const tar = await ask("/archive/feature/deep.tar.gz");
+    assert.equal(tar.status, 200);
+    assert.equal(tar.headers.get("content-disposition"), 'attachment; filename="code-feature-deep.tar.gz"');
+    assert.equal(tar.headers.get("content-security-policy"), "default-src 'none'; sandbox");
+    const { stdout } = await runProgram("tar", ["-tzf", "-"], { input: Buffer.from(await tar.arrayBuffer()) });
+    assert.match(stdout, /^code-feature-deep\/src\/new\.ts$/m);
+    const zip = await ask(`/archive/${oids.get("refs/heads/main")}.zip`);
+    assert.match(zip.headers.get("cache-control") ?? "", /immutable/);
+    assert.equal(Buffer.from(await zip.arrayBuffer()).toString("latin1", 0, 2), "PK");
+    const tag = tar.headers.get("etag") ?? "";
+    assert.equal((await ask("/archive/feature/deep.tar.gz", { headers: { "If-None-Match": tag } })).status, 304);
+    assert.equal((await ask("/archive/main.zip", { method: "HEAD" })).status, 200);
+    for (const path of [
+      "main",
+      "main.rar",
+      ".zip",
+      "main/src.zip",
+      "nothing.zip",
+      `${oids.get("refs/heads/lost")}.zip`,
+    ]) {
+      assert.equal((await ask(`/archive/${path}`)).status, 404, path);
+    }
+    // One reader is given only so many a minute.
+    const flood = { headers: { "X-Forwarded-For": "198.51.100.7" } };
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, async () => {
+        const answer = await ask("/archive/v1.tar.gz", flood);
+        await answer.arrayBuffer();
+        return answer.status;
+      }),
+    );
+    assert.ok(answers.includes(200) && answers.filter((status) => status === 429).length >= 6, String(answers));
+  });
+
+  test("a change is shown in one column or two, with the words that were changed", async () => {
+    const commit = `/commit/${oids.get("refs/heads/main")}`;
+    const unified = await page(commit);
+    assert.match(unified, /−export const b = <b>2<\/b>;/);
+    assert.match(unified, /\+export const b = <b>3<\/b>;/);
+    const split = await page(`${commit}?view=split`);
+    const cells =
+      '<td>2</td><td class="del">−export const b = <b>2</b>;</td><td>2</td><td class="add">+export const b = <b>3</b>;</td>';
+    assert.ok(split.includes(`<tr>${cells}</tr>`), split);
+    assert.match(
+      split,
+      /<td>1<\/td><td class=""> export const a = 1;<\/td><td>1<\/td><td class=""> export const a = 1;/,
+    );
+  });
+
+  test("files are found by parts of their names", async () => {
+    const found = await page("/find/main?q=DEEP%20x");
+    assert.match(found, /href="[^"]*\/blob\/main\/src\/deep\/er\/x\.txt"/);
+    assert.doesNotMatch(found, /blob\/main\/src\/a\.ts/);
+    assert.match(seen(await page("/find/main?q=nothing%20like%20this")), /No file has that in its name/);
+    assert.match(await page(`/find/main?q=${encodeURIComponent(quote)}`), /value="&quot;&gt;&lt;script&gt;/);
+    assert.equal((await ask("/find")).headers.get("location"), `${new URL(url).pathname}/find/main`);
+    await page("/find/main/src", 404);
   });
 
   test("names of any bytes lead to their files, and a name of two lines is shown", async () => {
@@ -166,6 +266,11 @@ describe("code pages", { timeout: 600_000 }, () => {
       `/compare/main...${branch}`,
       "/blob/main/page.html",
       "/blob/main/picture.svg",
+      `/blame/main/${strange}`,
+      "/blame/main/page.html",
+      "/find/main",
+      `/find/${branch}`,
+      `/commit/${oids.get("refs/heads/main")}?view=split`,
     ]) {
       const answer = await ask(path);
       const text = await answer.text();
@@ -272,6 +377,7 @@ describe("code pages", { timeout: 600_000 }, () => {
       ["/tree/main/", `${root}/tree/main`],
       ["/tree/main/src/a.ts", `${root}/blob/main/src/a.ts`],
       ["/blob/main/src", `${root}/tree/main/src`],
+      ["/blame", root],
       ["/tree", root],
       ["/commits", `${root}/commits/main`],
       ["/issues", `${root}#issues`],

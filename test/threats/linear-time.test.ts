@@ -52,11 +52,11 @@ const packet = (text: string): Buffer => Buffer.from(text).subarray(0, 65_000);
 
 /** Each is given a text that strangers write. */
 const ofTexts: Readonly<Record<string, (text: string) => unknown>> = {
-  "a README": (text) => renderMarkdown(text, 2),
-  "a README's heading": (text) => renderMarkdown(`# ${text}\u2028`, 2),
-  "a README's link": (text) => renderMarkdown(`[a](${text} [b](https://c${text})`, 2),
-  "a README's list": (text) => renderMarkdown(`- a\n  - ${text}\n> 1. ${text}`, 2),
-  "a README's table": (text) => renderMarkdown(`|a|b\n${text}|-|-\n${text}|`, 2),
+  "a README": (text) => renderMarkdown(text, { outerLevel: 2 }),
+  "a README's heading": (text) => renderMarkdown(`# ${text}\u2028`, { outerLevel: 2 }),
+  "a README's link": (text) => renderMarkdown(`[a](${text} [b](https://c${text})`, { outerLevel: 2 }),
+  "a README's list": (text) => renderMarkdown(`- a\n  - ${text}\n> 1. ${text}`, { outerLevel: 2 }),
+  "a README's table": (text) => renderMarkdown(`|a|b\n${text}|-|-\n${text}|`, { outerLevel: 2 }),
   "a title": (text) => titleOf(event(kinds.issue, [["subject", text]])),
   "a title in the content": (text) => titleOf(event(kinds.patch, [], text)),
   "words of a repository": (text) => searchableWords(event(kinds.announcement, [["name", text]])),
@@ -220,7 +220,7 @@ describe("threat 32", { timeout: 900_000 }, () => {
 
   test("threat 32: short rows of wide tables do not make a small README a large page", () => {
     const head = `${"|a".repeat(50)}|\n${"|-".repeat(50)}|\n`;
-    const page = renderMarkdown(`${head}${"|\n".repeat(500)}\n`.repeat(40), 2).toString();
+    const page = renderMarkdown(`${head}${"|\n".repeat(500)}\n`.repeat(40), { outerLevel: 2 }).toString();
     assert.ok(page.length < 2 ** 20, `${page.length} characters`);
   });
 });

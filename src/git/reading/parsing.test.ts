@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Oid } from "../../nostr/nip34.js";
+import { blamedLines, canBeBlamed } from "./blame.js";
 import { diffBounds, diffOf } from "./diff.js";
 import { commitOf, entriesOf, isBinary, personOf, tagOf } from "./objects.js";
 
@@ -105,4 +106,20 @@ test("a diff is shown up to its bounds and says that there is more", () => {
   // Cut anywhere, it is still read.
   const whole = Buffer.from(`${record("M", "a")}${record("M", "b")}\0diff --git a/a b/a\n@@ -1 +1 @@\n-x\n+y\n`);
   for (let end = 0; end < whole.length; end++) assert.equal(diffOf(whole.subarray(0, end), true).isCut, true);
+});
+
+test("blame is read as git tells it: facts of a commit once, parts in any order", () => {
+  const [one, other] = ["1".repeat(40), "2".repeat(40)];
+  const text = `${other} 3 3 1\nauthor Bo\nauthor-mail <b@x>\nauthor-time 7\nsummary Second\nprevious ${one} a\nfilename a\n${one} 1 1 2\nauthor Ada\nauthor-time 5\nsummary First filename\nboundary\nfilename a b\n${other} 4 4 2\nfilename a\n${one} 9`;
+  const parts = blamedLines(text);
+  assert.deepEqual(
+    parts.map(({ from, count, commit }) => [from, count, commit.author, commit.time, commit.subject]),
+    [
+      [1, 2, "Ada", 5, "First filename"],
+      [3, 1, "Bo", 7, "Second"],
+      [4, 2, "Bo", 7, "Second"],
+    ],
+  );
+  assert.equal(parts[1]?.commit, parts[2]?.commit);
+  assert.deepEqual([canBeBlamed(Buffer.from("é")), canBeBlamed(Buffer.from([0xff]))], [true, false]);
 });

@@ -6,10 +6,13 @@ import { Turns } from "../../base/budget/turns.js";
 import type { Clock } from "../../base/clock.js";
 import { KeptValues } from "../../base/kept-values.js";
 import type { Oid } from "../../nostr/nip34.js";
+import type { JobLimits } from "../launcher.js";
 import type { RefTable } from "../ref-tables.js";
 import type { GitRepository } from "../repository.js";
 import { checkedOid } from "../run.js";
+import { type Blame, readBlame } from "./blame.js";
 import { type Diff, emptyTree, readDiff } from "./diff.js";
+import { type FileList, listFiles } from "./files.js";
 import * as history from "./history.js";
 import { ObjectReader, type ReadObject } from "./object-reader.js";
 import { type Commit, commitOf, entriesOf, type TreeEntry } from "./objects.js";
@@ -40,6 +43,8 @@ const maxKeptBlobBytes = 2 ** 20;
 /** Of files and archives that are passed on as git reads them, as fast as their readers take them. */
 const streams = { total: 6, perRepository: 4, perIp: 2, maxQueued: 16, keptForOthers: 2 };
 const streamLimits = { wallClockMs: 15 * 60_000, memoryBytes: 768 * 2 ** 20, niceness: 5 };
+/** Packing is work, not only reading: a tree made to be endless is given up. */
+const archiveLimits = { ...streamLimits, cpuSeconds: 60 };
 
 /** For all branches of a page together. */
 const apartMs = 4_000;
@@ -111,12 +116,26 @@ export class ReadingRoom {
     visitor: Visitor,
     send: (piece: Buffer) => Promise<boolean>,
   ): Promise<Looked<boolean>> {
-    return this.#stream(repository, ["cat-file", "blob", checkedOid(oid)], visitor, send);
+    return this.#stream(repository, ["cat-file", "blob", checkedOid(oid)], streamLimits, visitor, send);
+  }
+
+  /** All files of a commit in one; `prefix`: the folder they stand in, of plain signs. */
+  streamArchive(
+    repository: GitRepository,
+    commit: Oid,
+    format: "tar.gz" | "zip",
+    prefix: string,
+    visitor: Visitor,
+    send: (piece: Buffer) => Promise<boolean>,
+  ): Promise<Looked<boolean>> {
+    const args = ["archive", `--format=${format}`, `--prefix=${prefix}`, checkedOid(commit)] as const;
+    return this.#stream(repository, args, archiveLimits, visitor, send);
   }
 
   async #stream(
     repository: GitRepository,
     args: readonly [string, ...string[]],
+    limits: JobLimits,
     { ip, signal, mayStartGit }: Visitor,
     send: (piece: Buffer) => Promise<boolean>,
   ): Promise<Looked<boolean>> {
@@ -126,7 +145,7 @@ export class ReadingRoom {
     try {
       await repository.ready();
       const { directory, context } = repository;
-      const job = await context.git.start(args, { directory, limits: streamLimits, signal });
+      const job = await context.git.start(args, { directory, limits, signal });
       for await (const piece of job.stdout as AsyncIterable<Buffer>) {
         if (await send(piece)) continue;
         job.end();
@@ -162,6 +181,24 @@ export class ReadingRoom {
     const key = `changes ${commit} ${folder.toString("latin1")} ${names.size} ${[...names][0]}`;
     const read = () => history.lastChanges(repository, commit, folder, names);
     return this.#once(repository, key, visitor, read, (found) => found.size * 400);
+  }
+
+  files(repository: GitRepository, tree: Oid, visitor: Visitor): Promise<Looked<FileList>> {
+    const weigh = ({ paths }: FileList): number => paths.reduce((sum, path) => sum + path.length + 24, 0);
+    return this.#once(repository, `files ${tree}`, visitor, () => listFiles(repository, tree), weigh);
+  }
+
+  /** `path` as `canBeBlamed` takes it. */
+  blame(repository: GitRepository, commit: Oid, path: Buffer, visitor: Visitor): Promise<Looked<Blame>> {
+    const read = () => readBlame(repository, commit, path);
+    return this.#once(
+      repository,
+      `blame ${commit} ${path.toString("latin1")}`,
+      visitor,
+      read,
+      ({ parts }) => parts.length * 150,
+      ({ isLate }) => !isLate,
+    );
   }
 
   countCommits(repository: GitRepository, commit: Oid, most: number, visitor: Visitor): Promise<Looked<number>> {

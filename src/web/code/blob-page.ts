@@ -3,14 +3,16 @@
 
 import type { ReadObject } from "../../git/reading/object-reader.js";
 import { isBinary } from "../../git/reading/objects.js";
+import type { Oid } from "../../nostr/nip34.js";
 import { bytes, count, foreign, type Html, html } from "../html.js";
+import { type Painter, paintedLines } from "./colours/painted.js";
 import { codeUrl, repositoryFrame } from "./frame.js";
 import { branchPicker, type Looking, pathLine, proposalNote, type Shown } from "./looking.js";
 import { joinPath, type Place, textOfName } from "./paths.js";
 import { isPicture } from "./raw.js";
 import { isMarkdown, renderReadme } from "./readme.js";
 
-const maxShownBytes = 2 ** 20;
+export const maxShownBytes = 2 ** 20;
 const maxShownLines = 20_000;
 
 export async function blobPage(looking: Looking, place: Place, isProposal: boolean): Promise<Shown> {
@@ -25,7 +27,7 @@ export async function blobPage(looking: Looking, place: Place, isProposal: boole
   const at = (page: string): string => codeUrl(root, page, place.inAddress, place.path);
   const fileName = textOfName(name);
   const showsSource = query.get("source") !== null;
-  const { content, lines, switchTo } = contentOf(blob, fileName, at("raw"), showsSource);
+  const { content, lines, switchTo } = await contentOf(looking, place, entry.oid, blob, fileName, showsSource);
   const facts = [lines !== undefined && `${count(lines)} ${lines === 1 ? "line" : "lines"}`, bytes(blob.bytes)];
   const kind = entry.kind === "link" ? "symbolic link" : entry.kind === "program" ? "program" : undefined;
   const where = textOfName(joinPath(place.path));
@@ -36,7 +38,7 @@ export async function blobPage(looking: Looking, place: Place, isProposal: boole
     main: html`${isProposal && proposalNote()}<div class="bar">${branchPicker(looking, place, "blob")} ${pathLine(looking, place)}</div>
 <section class="file"><h2 class="skip">${foreign(fileName, 200)}</h2>
 <p class="bar small"><span class="quiet">${[...facts, kind].filter(Boolean).join(" · ")}</span>
-<span class="actions">${switchTo === "source" && html`<a href="${at("blob")}?source">Source</a>`}${switchTo === "text" && html`<a href="${at("blob")}">Rendered</a>`}<a href="${at("raw")}">Raw</a><a href="${at("commits")}">History</a>${
+<span class="actions">${switchTo === "source" && html`<a href="${at("blob")}?source">Source</a>`}${switchTo === "text" && html`<a href="${at("blob")}">Rendered</a>`}<a href="${at("raw")}">Raw</a>${lines !== undefined && html`<a href="${at("blame")}">Blame</a>`}<a href="${at("commits")}">History</a>${
       place.kind !== "commit" &&
       html`<a href="${codeUrl(root, "blob", commit.oid, place.path)}" data-permanent>Permanent link</a>`
     }</span></p>
@@ -50,7 +52,15 @@ interface Content {
   readonly switchTo?: "source" | "text";
 }
 
-function contentOf(blob: ReadObject, name: string, rawUrl: string, showsSource: boolean): Content {
+async function contentOf(
+  { root, painter }: Looking,
+  place: Place,
+  oid: Oid,
+  blob: ReadObject,
+  name: string,
+  showsSource: boolean,
+): Promise<Content> {
+  const rawUrl = codeUrl(root, "raw", place.inAddress, place.path);
   const raw = (label: string): Html => html`<a href="${rawUrl}">${label}</a>`;
   if (isPicture(name)) {
     return { content: html`<p class="picture"><img src="${rawUrl}" alt="${name.slice(0, 200)}"></p>` };
@@ -64,17 +74,38 @@ function contentOf(blob: ReadObject, name: string, rawUrl: string, showsSource: 
     return { content: html`<p class="note">This file is not text: ${raw("download it")}.</p>` };
   const text = blob.content.toString("utf8");
   if (isMarkdown(name) && !showsSource) {
-    return { content: html`<div class="readme">${renderReadme(blob.content, name, text)}</div>`, switchTo: "source" };
+    const folder = place.path.slice(0, -1);
+    const made = renderReadme({ content: blob.content, text, name, root, ref: place.inAddress, folder });
+    return { content: html`<div class="readme">${made}</div>`, switchTo: "source" };
   }
-  const all = text === "" ? [] : text.replace(/\r?\n$/, "").split(/\r?\n/);
-  const shown = all.slice(0, maxShownLines);
-  const content = html`${all.length === 0 ? html`<p class="quiet">This file is empty.</p>` : numberedLines(shown)}${
-    all.length > shown.length &&
-    html`<p class="note">The first ${count(maxShownLines)} of ${count(all.length)} lines: ${raw("all of them")}.</p>`
+  const { made, lines } = await sourceOf(blob.content, text, oid, name, painter);
+  const content = html`${made}${
+    lines > maxShownLines &&
+    html`<p class="note">The first ${count(maxShownLines)} of ${count(lines)} lines: ${raw("all of them")}.</p>`
   }`;
-  return { content, lines: all.length, ...(isMarkdown(name) && { switchTo: "text" as const }) };
+  return { content, lines, ...(isMarkdown(name) && { switchTo: "text" as const }) };
 }
 
-/** Numbers beside the text, not in it: what is copied is the file. */
-const numberedLines = (lines: readonly string[]): Html =>
-  html`<div class="code" tabindex="0" role="group" aria-label="Content"><pre class="gutter">${lines.map((_, index) => html`<a id="L${index + 1}" href="#L${index + 1}">${index + 1}</a>\n`)}</pre><pre class="lines"><code>${lines.join("\n")}</code></pre></div>`;
+interface Source {
+  readonly made: Html;
+  readonly lines: number;
+}
+
+/** Made once for each content and not for each reader; with the name, because that says the language. */
+const sources = new WeakMap<Buffer, Source & { readonly name: string }>();
+
+async function sourceOf(content: Buffer, text: string, oid: Oid, name: string, painter: Painter): Promise<Source> {
+  const known = sources.get(content);
+  if (known?.name === name) return known;
+  if (text === "") return { made: html`<p class="quiet">This file is empty.</p>`, lines: 0 };
+  const looks = await painter.looksOf(oid, name, text);
+  const all = paintedLines(text, looks);
+  const source = { name, made: numberedLines(all.slice(0, maxShownLines)), lines: all.length };
+  // What was plain for want of time is tried again.
+  if (looks) sources.set(content, source);
+  return source;
+}
+
+/** Numbers beside the text, not in it: what is copied is the file. `before`: a column to the left of them. */
+export const numberedLines = (lines: readonly (Html | string)[], before?: Html): Html =>
+  html`<div class="code" tabindex="0" role="group" aria-label="Content">${before}<pre class="gutter">${lines.map((_, index) => html`<a id="L${index + 1}" href="#L${index + 1}">${index + 1}</a>\n`)}</pre><pre class="lines"><code>${lines.flatMap((line, index) => (index === 0 ? [line] : ["\n", line]))}</code></pre></div>`;

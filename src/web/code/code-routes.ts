@@ -17,8 +17,8 @@ import {
 import { parseNpub } from "../../nostr/nip19.js";
 import { isOid, type Oid } from "../../nostr/nip34.js";
 import { governingState } from "../../operator/repositories.js";
-import { ciMarks, ciResultsOf } from "../ci-results.js";
-import { type Html, html, time } from "../html.js";
+import { type CiResults, ciMarks, ciResultsOf } from "../ci-results.js";
+import { html, time } from "../html.js";
 import { repositoryPath, type Site } from "../layout.js";
 import {
   missingRepositoryPage,
@@ -36,12 +36,16 @@ import {
 } from "../repository-facts.js";
 import { repositoryPage } from "../repository-page.js";
 import { peopleOf, personLink } from "../threads.js";
+import { archivedOf, sendArchive } from "./archive.js";
+import { blamePage } from "./blame-page.js";
 import { blobPage } from "./blob-page.js";
 import { branchesPage } from "./branches-page.js";
+import type { Painter } from "./colours/painted.js";
 import { commitPage } from "./commit-page.js";
 import { commitsPage } from "./commits-page.js";
 import { comparedOf, comparePage } from "./compare-page.js";
 import { copiesPage } from "./copies-page.js";
+import { findPage } from "./find-page.js";
 import { codeUrl } from "./frame.js";
 import { branchPicker, type Looking, type Shown, sorryPage } from "./looking.js";
 import { type CodePath, codePathOf, type Place, placeOf, redirectOf, startPlace } from "./paths.js";
@@ -50,6 +54,7 @@ import { folderView, treePage } from "./tree-page.js";
 
 export interface CodeSources extends RepositorySources {
   readonly room: ReadingRoom;
+  readonly painter: Painter;
   readonly clock: Clock;
 }
 
@@ -131,10 +136,11 @@ async function show(
   if (found === "unknown") return missingRepositoryPage(site);
   const { ip, query } = request;
   const visitor = { ip, signal: untilClosed(response), mayStartGit: () => rates.takeGitPage(ip) };
-  const looking: Looking = { site, found, root: repositoryPath(site, name), room: sources.room, visitor, query };
+  const { room, painter } = sources;
+  const looking: Looking = { site, found, root: repositoryPath(site, name), room, painter, visitor, query };
   if (rest === "") return await firstPage(looking, sources);
   const path = codePathOf(rest);
-  const shown = path ? await pageOf(looking, sources, path, request, response) : "missing";
+  const shown = path ? await pageOf(looking, sources, rates, path, request, response) : "missing";
   return shown === "missing" ? nothingThere(looking) : shown;
 }
 
@@ -167,6 +173,7 @@ async function firstPage(looking: Looking, sources: CodeSources): Promise<Exclud
 async function pageOf(
   looking: Looking,
   sources: CodeSources,
+  rates: VisitorRates,
   { page, segments }: CodePath,
   request: RouteRequest,
   response: ServerResponse,
@@ -189,7 +196,7 @@ async function pageOf(
       const [oid] = segments.map(String);
       return segments.length === 1 && isOid(oid)
         ? await reached(looking, oid, async (isProposal) =>
-            commitPage(looking, oid, isProposal, await ciMarksOf(looking, sources, oid)),
+            commitPage(looking, oid, isProposal, ciMarks((await ciOf(looking, sources, [oid])).get(oid))),
           )
         : "missing";
     }
@@ -200,20 +207,35 @@ async function pageOf(
         reachedPlace(looking, other, () => comparePage(looking, one, other)),
       );
     }
+    case "archive": {
+      const archived = archivedOf(segments);
+      const place = archived && placeOf(found.table, archived.ref);
+      if (!place || place.path.length > 0) return "missing";
+      return await reachedPlace(looking, place, async (): Promise<Shown | "sent"> => {
+        if (!rates.takeArchive(request.ip)) return "too-many";
+        return await sendArchive(looking, place, archived.format, request, response, sources.clock);
+      });
+    }
+    case "find":
     case "tree":
     case "blob":
+    case "blame":
     case "raw":
     case "commits": {
       if (segments.length === 0) {
         const start = startPlace(found.table);
-        return start ? { redirect: page === "commits" ? codeUrl(root, page, start.inAddress) : root } : "missing";
+        const isWhole = page === "commits" || page === "find";
+        return start ? { redirect: isWhole ? codeUrl(root, page, start.inAddress) : root } : "missing";
       }
       const place = placeOf(found.table, segments);
       if (!place) return "missing";
       return await reachedPlace(looking, place, async (isProposal): Promise<Shown | "sent"> => {
         if (page === "tree") return await treePage(looking, place, isProposal);
         if (page === "blob") return await blobPage(looking, place, isProposal);
-        if (page === "commits") return await commitsPage(looking, place, isProposal);
+        if (page === "blame") return await blamePage(looking, place, isProposal);
+        if (page === "find") return await findPage(looking, place, isProposal);
+        if (page === "commits")
+          return await commitsPage(looking, place, isProposal, (oids) => ciOf(looking, sources, oids));
         return await sendRaw(looking, place, request, response, sources.clock);
       });
     }
@@ -240,11 +262,14 @@ async function reached<Answer>(
   return reach.value === "nothing" ? "missing" : await then(reach.value === "proposal");
 }
 
-async function ciMarksOf({ found, visitor }: Looking, { store }: CodeSources, oid: Oid): Promise<Html | undefined> {
+async function ciOf(
+  { found, visitor }: Looking,
+  { store }: CodeSources,
+  commits: readonly Oid[],
+): Promise<CiResults["byCommit"]> {
   const { members } = await publicMaintainers(store, found.name);
-  const repositories = [repositoryAddress(found.name)];
-  const question = { repositories, commits: [oid], pullRequests: [], maintainers: members };
-  return ciMarks((await ciResultsOf(store, question, visitor.signal)).byCommit.get(oid));
+  const question = { repositories: [repositoryAddress(found.name)], commits, pullRequests: [], maintainers: members };
+  return (await ciResultsOf(store, question, visitor.signal)).byCommit;
 }
 
 async function branchesOf(looking: Looking, { store }: CodeSources): Promise<Shown> {

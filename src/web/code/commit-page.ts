@@ -4,8 +4,8 @@
 import type { Commit } from "../../git/reading/objects.js";
 import type { Oid } from "../../nostr/nip34.js";
 import { foreign, type Html, html, time } from "../html.js";
-import { diffView } from "./diff-view.js";
-import { codeUrl, repositoryFrame } from "./frame.js";
+import { asksForSplit, diffView } from "./diff-view.js";
+import { codeUrl, commitUrl, repositoryFrame } from "./frame.js";
 import { type Looking, oidLink, proposalNote, type Shown } from "./looking.js";
 
 const maxMessageCharacters = 20_000;
@@ -16,12 +16,14 @@ export async function commitPage(
   isProposal: boolean,
   ciMarks: Html | undefined,
 ): Promise<Shown> {
-  const { room, found, visitor, root, site } = looking;
+  const { room, found, visitor, root, site, query, painter } = looking;
   const commit = await room.commit(found.repository, oid);
   if (!commit) return "missing";
   const [parent] = commit.parents;
   const looked = await room.diff(found.repository, parent, oid, visitor);
   if (!looked.ok) return looked.code;
+  const isSplit = asksForSplit(query);
+  const words = await painter.wordsOf(looked.value);
   const subject = commit.subject || "(no message)";
   return repositoryFrame(site, found, {
     tab: "commits",
@@ -33,7 +35,7 @@ ${commit.body !== "" && html`<pre class="message">${cut(commit.body)}</pre>`}
 <p><a href="${codeUrl(root, "tree", oid)}">Files at this commit</a></p>${
       commit.parents.length > 1 && html`<p class="quiet">A merge: its changes are those against its first parent.</p>`
     }</section>
-${diffView(looked.value, { root, before: parent, after: oid })}`,
+${diffView(looked.value, { root, before: parent, after: oid, address: commitUrl(root, oid), isSplit, words })}`,
   });
 }
 

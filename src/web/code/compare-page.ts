@@ -1,7 +1,7 @@
 // `/compare/<a>...<b>`: what b has that a has not, commit by commit, and as one change since they parted.
 
 import { counted, foreign, html } from "../html.js";
-import { diffView } from "./diff-view.js";
+import { asksForSplit, diffView } from "./diff-view.js";
 import { commitUrl, repositoryFrame } from "./frame.js";
 import { type Looking, oidLink, type Shown, sorryPage } from "./looking.js";
 import type { Place } from "./paths.js";
@@ -19,7 +19,7 @@ export function comparedOf(segments: readonly Buffer[]): readonly [Buffer[], Buf
 }
 
 export async function comparePage(looking: Looking, one: Place, other: Place): Promise<Shown> {
-  const { room, found, visitor, root, site } = looking;
+  const { room, found, visitor, root, site, query, painter } = looking;
   const { repository } = found;
   if (one.path.length > 0 || other.path.length > 0) return "missing";
   const base = await room.mergeBase(repository, one.commit, other.commit, visitor);
@@ -34,6 +34,9 @@ export async function comparePage(looking: Looking, one: Place, other: Place): P
   const diff = await room.diff(repository, base.value, other.commit, visitor);
   if (!diff.ok) return diff.code;
   const { lines, hasMore } = log.value;
+  const isSplit = asksForSplit(query);
+  const words = await painter.wordsOf(diff.value);
+  const address = `${root}/compare/${one.inAddress}...${other.inAddress}`;
   const title = `${other.label.slice(0, 60)} against ${one.label.slice(0, 60)}`;
   return repositoryFrame(site, found, {
     tab: "branches",
@@ -41,6 +44,6 @@ export async function comparePage(looking: Looking, one: Place, other: Place): P
     main: html`<section><h2>${foreign(title, 130)}</h2>
 <p class="quiet">${counted(lines.length, "commit", "commits")}${hasMore && " and more"} since they parted at ${oidLink(root, base.value)}. <a href="${root}/compare/${other.inAddress}...${one.inAddress}">The other way round</a>.</p>
 ${lines.length > 0 && html`<ol class="list">${lines.map(({ oid, subject, author }) => html`<li><a class="title" href="${commitUrl(root, oid)}">${foreign(subject || "(no message)", 160)}</a> <span class="quiet">${foreign(author, 60)}</span> ${oidLink(root, oid)}</li>`)}</ol>`}</section>
-${diffView(diff.value, { root, before: base.value, after: other.commit })}`,
+${diffView(diff.value, { root, before: base.value, after: other.commit, address, isSplit, words })}`,
   });
 }

@@ -1,7 +1,9 @@
-// A diff as markup: a list of what changed, then each file folded or open, line by line.
+// A diff as markup: a list of what changed, then each file folded or open, line by line or old and new side by side, with
+// the words that were changed marked.
 
 import { type Diff, type DiffLine, diffBounds, type FileChange, type Hunk } from "../../git/reading/diff.js";
 import { count, counted, foreign, type Html, html } from "../html.js";
+import { markedLine, type WordMarks } from "./colours/painted.js";
 import { codeUrl } from "./frame.js";
 import { textOfName } from "./paths.js";
 
@@ -18,11 +20,24 @@ const words: Readonly<Record<FileChange["status"], string>> = {
   copied: "copied",
 };
 
-/** `before` and `after`: the commits whose files are linked, as they stand in addresses. */
-export function diffView(
-  diff: Diff,
-  { root, before, after }: { readonly root: string; readonly before: string | undefined; readonly after: string },
-): Html {
+export interface DiffShown {
+  readonly root: string;
+  /** The commits whose files are linked, as they stand in addresses. */
+  readonly before: string | undefined;
+  readonly after: string;
+  /** Old and new side by side. */
+  readonly isSplit?: boolean;
+  /** The page's own address: the other way of showing is offered there. */
+  readonly address?: string;
+  /** The words that were changed within lines. */
+  readonly words?: WordMarks;
+}
+
+/** Whether an address asks for old and new side by side. */
+export const asksForSplit = (query: URLSearchParams): boolean => query.get("view") === "split";
+
+export function diffView(diff: Diff, shownAs: DiffShown): Html {
+  const { isSplit = false, address } = shownAs;
   const [added, removed] = diff.files.reduce(
     ([plus, minus], file) => [plus + file.added, minus + file.removed],
     [0, 0],
@@ -32,10 +47,13 @@ export function diffView(
     const lines = file.added + file.removed;
     const isOpen = shown < openLines && lines <= openFileLines;
     shown += lines;
-    return fileView(file, index, isOpen, root, before, after);
+    return fileView(file, index, isOpen, shownAs);
   });
   return html`<section class="diff"><h2 id="files">${counted(diff.files.length, "file", "files")}${diff.isCut && " and more"}</h2>
-<p class="quiet">${plusMinus(added, removed)}</p>
+<p class="bar"><span class="quiet">${plusMinus(added, removed)}</span>${
+    address !== undefined &&
+    html`<span class="actions">${isSplit ? html`<a href="${address}">Unified</a>` : html`<a href="${address}?view=split">Split</a>`}</span>`
+  }</p>
 ${
   diff.files.length > 1 &&
   html`<details class="summary"${diff.files.length <= 30 && html` open`}><summary>Changed files</summary><ul class="list">${diff.files.map(
@@ -64,14 +82,8 @@ const segmentsOf = (path: Buffer): Buffer[] =>
     .split("/")
     .map((part) => Buffer.from(part, "latin1"));
 
-function fileView(
-  file: FileChange,
-  index: number,
-  isOpen: boolean,
-  root: string,
-  before: string | undefined,
-  after: string,
-): Html {
+function fileView(file: FileChange, index: number, isOpen: boolean, shownAs: DiffShown): Html {
+  const { root, before, after } = shownAs;
   const [ref, path] = file.status === "deleted" ? [before, file.from] : [after, file.to];
   const isModule = file.modes.includes("160000");
   const url = ref === undefined || isModule ? undefined : codeUrl(root, "blob", ref, segmentsOf(path));
@@ -79,23 +91,58 @@ function fileView(
   return html`<details class="change" id="file-${index + 1}"${isOpen && html` open`}><summary><h3>${foreign(nameOf(file), 200)}</h3> <span class="quiet small">${
     file.status !== "changed" && words[file.status]
   } ${mode}</span> ${plusMinus(file.added, file.removed)}</summary>
-${url && html`<p class="small"><a href="${url}">The whole file</a></p>`}${bodyOf(file)}</details>\n`;
+${url && html`<p class="small"><a href="${url}">The whole file</a></p>`}${bodyOf(file, shownAs)}</details>\n`;
 }
 
-function bodyOf({ hunks, isBinary, isCut }: FileChange): Html {
+function bodyOf({ hunks, isBinary, isCut }: FileChange, { isSplit, words: marks }: DiffShown): Html {
   if (isBinary) return html`<p class="quiet">Not text: its lines are not compared.</p>`;
   if (hunks.length === 0)
     return html`<p class="quiet">${isCut ? "Its lines are not shown." : "Its content is the same."}</p>`;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Changed lines"><table class="lines"><tbody>${hunks.map(hunkView)}</tbody></table></div>${
+  const rows = isSplit ? hunks.map((hunk) => splitHunk(hunk, marks)) : hunks.map((hunk) => hunkView(hunk, marks));
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Changed lines"><table class="lines${isSplit && " split"}"><tbody>${rows}</tbody></table></div>${
     isCut && html`<p class="quiet">The rest of it is not shown.</p>`
   }`;
 }
 
-const hunkView = ({ heading, oldStart, newStart, lines }: Hunk): Html =>
-  html`<tr class="hunk"><td></td><td></td><td>@@ −${oldStart} +${newStart} @@ ${heading}</td></tr>\n${lines.map(lineView)}`;
+const headingOf = ({ heading, oldStart, newStart }: Hunk): string => `@@ −${oldStart} +${newStart} @@ ${heading}`;
+
+const hunkView = (hunk: Hunk, marks: WordMarks | undefined): Html =>
+  html`<tr class="hunk"><td></td><td></td><td>${headingOf(hunk)}</td></tr>\n${hunk.lines.map((line) => lineView(line, marks))}`;
 
 const signs: Readonly<Record<DiffLine["type"], string>> = { added: "+", removed: "−", same: " ", note: "\\" };
 const looks: Readonly<Record<DiffLine["type"], string>> = { added: "add", removed: "del", same: "", note: "hunk" };
 
-const lineView = ({ type, old, new: fresh, text }: DiffLine): Html =>
-  html`<tr class="${looks[type]}"><td>${old}</td><td>${fresh}</td><td>${signs[type]}${text}</td></tr>\n`;
+const lineView = (line: DiffLine, marks: WordMarks | undefined): Html =>
+  html`<tr class="${looks[line.type]}"><td>${line.old}</td><td>${line.new}</td><td>${signs[line.type]}${markedLine(line.text, marks?.get(line))}</td></tr>\n`;
+
+/** What was taken away stands beside what came in its place. */
+export function splitRows(
+  lines: readonly DiffLine[],
+): (readonly [old: DiffLine | undefined, fresh: DiffLine | undefined])[] {
+  const rows: [DiffLine | undefined, DiffLine | undefined][] = [];
+  let [removed, added]: [DiffLine[], DiffLine[]] = [[], []];
+  const flush = (): void => {
+    for (let index = 0; index < Math.max(removed.length, added.length); index++)
+      rows.push([removed[index], added[index]]);
+    [removed, added] = [[], []];
+  };
+  for (const line of lines) {
+    if (line.type === "note") continue;
+    if (line.type === "same" || (line.type === "removed" && added.length > 0)) flush();
+    if (line.type === "removed") removed.push(line);
+    else if (line.type === "added") added.push(line);
+    else rows.push([line, line]);
+  }
+  flush();
+  return rows;
+}
+
+function splitHunk(hunk: Hunk, marks: WordMarks | undefined): Html {
+  const side = (line: DiffLine | undefined, number: number | undefined): Html =>
+    line
+      ? html`<td>${number}</td><td class="${looks[line.type]}">${signs[line.type]}${markedLine(line.text, marks?.get(line))}</td>`
+      : html`<td></td><td class="none"></td>`;
+  return html`<tr class="hunk"><td></td><td colspan="3">${headingOf(hunk)}</td></tr>\n${splitRows(hunk.lines).map(
+    ([old, fresh]) => html`<tr>${side(old, old?.old)}${side(fresh, fresh?.new)}</tr>\n`,
+  )}`;
+}

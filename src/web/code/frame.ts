@@ -40,6 +40,7 @@ export function repositoryFrame(site: Site, found: FoundRepository, parts: Frame
   return pageDocument(site, {
     ...page,
     isWide: true,
+    ...(logged !== undefined && { findUrl: codeUrl(root, "find", logged) }),
     title: `${title === undefined ? "" : `${title} · `}${name} · ${site.name}`.slice(0, 200),
     main: html`<div class="repository"><p class="whose"><span class="mono" title="${npubOf(found.name.owner)}">${shortNpub(npubOf(found.name.owner))}</span> /</p>
 <div class="heading-line"><h1>${html`<a href="${root}">${foreign(name, 120)}</a>`}</h1>${marks}${found.status === "archived" && html` ${tag("mirror")}`}</div>

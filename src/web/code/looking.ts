@@ -6,6 +6,7 @@ import type { Document } from "../../http/routes.js";
 import { foreign, type Html, html, time } from "../html.js";
 import type { Site } from "../layout.js";
 import type { FoundRepository } from "../repository-facts.js";
+import type { Painter } from "./colours/painted.js";
 import { codeUrl, commitUrl, repositoryFrame, type Tab } from "./frame.js";
 import { type Place, refInAddress, shortName, textOfName } from "./paths.js";
 
@@ -15,6 +16,7 @@ export interface Looking {
   /** The repository's own address, for links. */
   readonly root: string;
   readonly room: ReadingRoom;
+  readonly painter: Painter;
   readonly visitor: Visitor;
   readonly query: URLSearchParams;
 }
@@ -90,7 +92,8 @@ export function pageNumber(query: URLSearchParams, most: number): number {
 
 export function pager(address: string, page: number, hasMore: boolean, words: readonly [string, string]): Html | false {
   if (page === 1 && !hasMore) return false;
-  const to = (number: number): string => (number === 1 ? address : `${address}?page=${number}`);
+  const to = (number: number): string =>
+    number === 1 ? address : `${address}${address.includes("?") ? "&" : "?"}page=${number}`;
   return html`<nav class="pager" aria-label="More">${page > 1 && html`<a rel="prev" href="${to(page - 1)}">${words[0]}</a>`}${hasMore && html`<a rel="next" href="${to(page + 1)}">${words[1]}</a>`}</nav>`;
 }
 

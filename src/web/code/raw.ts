@@ -29,7 +29,7 @@ export const isPicture = (name: string): boolean => pictures[suffixOf(name)] !==
 /** What is kept in memory; larger files are passed on as git reads them. */
 const maxWholeBytes = 2 ** 20;
 const yearSeconds = 365 * 24 * 60 * 60;
-const idleMs = 30_000;
+export const idleMs = 30_000;
 
 /** How a file is handed out, by its name and its first bytes. */
 export function deliveryOf(name: string, start: Buffer): { readonly type: string; readonly isDownload: boolean } {
@@ -39,6 +39,17 @@ export function deliveryOf(name: string, start: Buffer): { readonly type: string
     ? { type: "application/octet-stream", isDownload: true }
     : { type: "text/plain; charset=utf-8", isDownload: false };
 }
+
+/** What strangers' bytes are sent with: nothing runs, and only what an id names is kept for ever. */
+export const rawHeaders = (tag: string, isById: boolean) => ({
+  ETag: tag,
+  "Cache-Control": isById ? `public, max-age=${yearSeconds}, immutable` : "no-cache",
+  "Content-Security-Policy": "default-src 'none'; sandbox",
+  "X-Content-Type-Options": "nosniff",
+  "X-Frame-Options": "DENY",
+  "Referrer-Policy": "no-referrer",
+  "X-Robots-Tag": "noindex",
+});
 
 /** Answers by itself; a value: nothing was sent yet. */
 export async function sendRaw(
@@ -54,15 +65,7 @@ export async function sendRaw(
   const name = place.path.at(-1);
   if (!entry || !name || entry.kind === "folder" || entry.kind === "module") return "missing";
   const tag = `"${entry.oid}"`;
-  const headers = {
-    ETag: tag,
-    "Cache-Control": place.kind === "commit" ? `public, max-age=${yearSeconds}, immutable` : "no-cache",
-    "Content-Security-Policy": "default-src 'none'; sandbox",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "X-Robots-Tag": "noindex",
-  };
+  const headers = rawHeaders(tag, place.kind === "commit");
   if (isKnownTag(request.message.headers["if-none-match"], tag)) {
     response.writeHead(304, headers).end();
     return "sent";

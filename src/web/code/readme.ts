@@ -1,17 +1,72 @@
-// A README as markup, made once for each content and not for each reader.
+// READMEs and Markdown files as markup, made once for each content and place and not for each reader; and where the
+// relative links and pictures in them lead: into the repository, at the ref that is looked at.
 
 import { type Html, html } from "../html.js";
-import { renderMarkdown } from "../markdown.js";
-
-const rendered = new WeakMap<Buffer, Html>();
+import { maxMarkdownCharacters, renderMarkdown } from "../markdown.js";
+import type { MarkupPlace } from "../markup-writer.js";
+import { codeUrl } from "./frame.js";
+import { decodeSegment } from "./paths.js";
 
 export const isMarkdown = (name: string): boolean => /\.(?:md|markdown|mdown|mkd)$/i.test(name);
 
-/** `content` is what is kept of the file; `text` the part of it that is shown. */
-export function renderReadme(content: Buffer, name: string, text: string): Html {
+/** `ref` as it stands in addresses; `folder`: where the text's own file is. */
+export function placeInRepository(root: string, ref: string, folder: readonly Buffer[]): MarkupPlace {
+  const pathOf = (relative: string): Buffer[] | undefined => {
+    const path = relative.startsWith("/") ? [] : [...folder];
+    for (const segment of relative.split("/")) {
+      if (segment === "" || segment === ".") continue;
+      if (segment === "..") {
+        if (path.pop() === undefined) return undefined;
+        continue;
+      }
+      const name = decodeSegment(Buffer.from(segment).toString("latin1"));
+      if (name === undefined) return undefined;
+      path.push(name);
+    }
+    return path;
+  };
+  return {
+    link(relative, anchorPrefix) {
+      const [, address = "", , fragment = ""] = /^([^#?]*)(\?[^#]*)?#?(.*)$/s.exec(relative) ?? [];
+      const path = pathOf(address);
+      if (!path) return undefined;
+      // Either leads on to the other when it is not what it looks like.
+      const isFile = /\.[^./]{1,15}$/.test(address);
+      const isLine = /^L\d/.test(fragment);
+      const anchor = fragment === "" ? "" : `#${isLine ? fragment : anchorPrefix + fragment.toLowerCase()}`;
+      return codeUrl(root, isFile ? "blob" : "tree", ref, path) + anchor;
+    },
+    picture(relative) {
+      const path = pathOf(relative.replace(/[#?].*$/s, ""));
+      return path && path.length > 0 ? codeUrl(root, "raw", ref, path) : undefined;
+    },
+  };
+}
+
+const rendered = new WeakMap<Buffer, { readonly key: string; readonly made: Html }>();
+
+export interface ReadmeText {
+  /** What is kept of the file. */
+  readonly content: Buffer;
+  /** The part of it that is shown. */
+  readonly text: string;
+  readonly name: string;
+  readonly root: string;
+  readonly ref: string;
+  readonly folder: readonly Buffer[];
+}
+
+export function renderReadme({ content, text, name, root, ref, folder }: ReadmeText): Html {
+  const place = placeInRepository(root, ref, folder);
+  const key = codeUrl(root, "tree", ref, folder);
   const known = rendered.get(content);
-  if (known) return known;
-  const made = isMarkdown(name) ? renderMarkdown(text, 2) : html`<pre class="plain">${text}</pre>`;
-  rendered.set(content, made);
+  if (known?.key === key) return known.made;
+  const made = isMarkdown(name)
+    ? html`${renderMarkdown(text, { outerLevel: 2, place })}${
+        text.length > maxMarkdownCharacters &&
+        html`<p class="note">It is longer than a page shows: its source has the rest.</p>`
+      }`
+    : html`<pre class="plain">${text}</pre>`;
+  rendered.set(content, { key, made });
   return made;
 }

@@ -118,7 +118,7 @@ async function readmeIn(
   const url = codeUrl(root, "blob", place.inAddress, [...place.path, readme.name]);
   const isCut = blob.bytes > maxReadmeBytes;
   return html`<section aria-labelledby="readme"><h2 id="readme"><a href="${url}">${name}</a></h2>
-<div class="readme">${renderReadme(blob.content, name, text)}</div>
+<div class="readme">${renderReadme({ content: blob.content, text, name, root, ref: place.inAddress, folder: place.path })}</div>
 ${isCut && html`<p class="quiet">It goes on: <a href="${url}">the whole file</a>.</p>`}</section>`;
 }
 
@@ -140,7 +140,10 @@ export async function treePage(looking: Looking, place: Place, isProposal: boole
     tab: "code",
     ref: place.inAddress,
     title: where.slice(0, 100),
-    main: html`${isProposal && proposalNote()}<h2 class="skip">${foreign(where, 200)}</h2><div class="bar">${branchPicker(looking, place, "tree")} ${pathLine(looking, place)}</div>
+    main: html`${isProposal && proposalNote()}<h2 class="skip">${foreign(where, 200)}</h2><div class="bar">${branchPicker(looking, place, "tree")} ${pathLine(looking, place)}<span class="actions small"><a href="${codeUrl(root, "find", place.inAddress)}">Find a file</a>${
+      place.kind !== "commit" &&
+      html`<a href="${codeUrl(root, "tree", commit.oid, place.path)}" data-permanent>Permanent link</a>`
+    }<a href="${codeUrl(root, "archive", `${place.inAddress}.tar.gz`)}" rel="nofollow">tar.gz</a><a href="${codeUrl(root, "archive", `${place.inAddress}.zip`)}" rel="nofollow">zip</a></span></div>
 ${view.value}`,
   });
 }

@@ -1,0 +1,25 @@
+// All files of a commit, by their paths: one bounded run of git.
+
+import type { Oid } from "../../nostr/nip34.js";
+import type { GitRepository } from "../repository.js";
+import { checkedOid } from "../run.js";
+import { runForText } from "./bounded-run.js";
+
+export interface FileList {
+  /** Bytes as latin1, in git's order. */
+  readonly paths: readonly string[];
+  /** There are more. */
+  readonly isCut: boolean;
+}
+
+const maxBytes = 8 * 2 ** 20;
+const maxPaths = 100_000;
+
+export async function listFiles(repository: GitRepository, tree: Oid): Promise<FileList> {
+  const args = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", checkedOid(tree)] as const;
+  const { bytes, end } = await runForText(repository, args, "", { maxBytes });
+  const paths = bytes.toString("latin1").split("\0");
+  // After the last one stands nothing, or a part of a name.
+  paths.pop();
+  return { paths: paths.slice(0, maxPaths), isCut: end !== "complete" || paths.length > maxPaths };
+}
