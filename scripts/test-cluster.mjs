@@ -2,7 +2,8 @@
 // happen when parts of a cluster fail. Each suite starts a PostgreSQL of its own in a folder of its own, on loopback.
 // What cannot be installed is printed as not run, never as passed.
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { argumentsOf } from "./program.mjs";
@@ -14,12 +15,14 @@ const { values, positionals } = argumentsOf(
                      [-- --install-only]      installs PostgreSQL and runs nothing; exit 1 when it could not be installed
 
 Uses the newest PostgreSQL under /usr/lib/postgresql, or the programs in the folder POSTGRES_BIN. If there is none, root
-installs Debian's package, and PgBouncer with it. PostgreSQL itself runs as the user postgres, or as the caller if that is not root.`,
+installs Debian's package, and PgBouncer with it. PostgreSQL itself runs as the user postgres, or as the caller if that is not root.
+The S3 server is versitygw: the program S3_SERVER, or built once by Go into ~/.cache/holdfast-cluster.`,
   { json: { type: "boolean" }, "install-only": { type: "boolean" } },
   true,
 );
 const root = fileURLToPath(new URL("..", import.meta.url));
 const versions = "/usr/lib/postgresql";
+const s3Version = "v1.8.0";
 
 function programs() {
   if (process.env.POSTGRES_BIN) return process.env.POSTGRES_BIN;
@@ -39,13 +42,31 @@ function install() {
   spawnSync("apt-get", ["install", "-y", "--no-install-recommends", "postgresql", "pgbouncer"], { stdio, env });
 }
 
+/** Undefined when there is none and Go cannot build one. */
+function s3Server() {
+  if (process.env.S3_SERVER) return process.env.S3_SERVER;
+  const folder = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "holdfast-cluster");
+  const program = join(folder, "versitygw");
+  if (existsSync(program)) return program;
+  process.stderr.write(`test:cluster: building versitygw ${s3Version} with Go …\n`);
+  mkdirSync(folder, { recursive: true });
+  const env = { ...process.env, GOBIN: folder, CGO_ENABLED: "0" };
+  spawnSync("go", ["install", `github.com/versity/versitygw/cmd/versitygw@${s3Version}`], {
+    stdio: ["ignore", 2, 2],
+    env,
+  });
+  return existsSync(program) ? program : undefined;
+}
+
 if (!programs()) install();
 const bin = programs();
 if (!bin) {
   process.stderr.write("test:cluster: NOT RUN (PostgreSQL could not be installed)\n");
   process.exit(1);
 }
+const s3 = s3Server();
 if (values["install-only"]) process.exit(0);
+if (!s3) process.stderr.write("test:cluster: the tests with S3: NOT RUN (no S3 server could be built)\n");
 if (!["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].some((path) => existsSync(path))) {
   process.stderr.write("test:cluster: the test with PgBouncer: NOT RUN (it is not installed)\n");
 }
@@ -56,4 +77,5 @@ const files = readdirSync(folder)
   .map((name) => join(folder, name));
 process.chdir(root);
 process.env.POSTGRES_BIN = bin;
+if (s3) process.env.S3_SERVER = s3;
 runTests({ files, concurrency: 1, json: values.json });

@@ -24,6 +24,8 @@ export interface NodeLifeParts {
   /** The newest format it reads. */
   readonly format: number;
   readonly applied: () => number;
+  /** The format the cluster writes; it may have grown since the last beat. */
+  readonly writes?: (format: number) => void;
   readonly measured?: (databaseMs: number, askedMs: number) => void;
   /** It leads from now on, in that epoch. */
   readonly leads?: (epoch: number) => void;
@@ -131,16 +133,24 @@ export class NodeLife {
   }
 
   async #beat(): Promise<void> {
-    const { place, clock, node, applied } = this.#parts;
+    const { place, clock, node, applied, format } = this.#parts;
     const session = this.#session;
     if (!session) return;
     const askedMs = clock.monotonicMs();
     const [row] = await session.rows(
       `UPDATE ${place.schema}.node SET seen = clock_timestamp(), applied = $2 WHERE node = $1
-       RETURNING extract(epoch FROM clock_timestamp()) * 1000`,
+       RETURNING extract(epoch FROM clock_timestamp()) * 1000, (SELECT format FROM ${place.schema}.format)`,
       [node, applied()],
     );
     this.#parts.measured?.(Number(row?.[0]), askedMs);
+    const written = Number(row?.[1]);
+    if (written > format) {
+      throw new ClusterRefusal(
+        "newer-format",
+        `the cluster writes format ${written} and this program reads ${format}: install the newer version here`,
+      );
+    }
+    this.#parts.writes?.(written);
     this.#heardMs = askedMs;
     if (this.#epoch === undefined && !this.#isClosed) await this.#askToLead(session);
     this.#watchSilence();

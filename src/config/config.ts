@@ -158,9 +158,7 @@ function contradictions(values: SettingValues): Problem[] {
       problem("NGIT_TEST_LISTENER_FD", "is only for test suites", "Set NGIT_TEST=1 too, or use NGIT_BIND_ADDRESS"),
     );
   }
-  if (values.databaseBackend === "postgres" && values.databaseUrl === undefined) {
-    problems.push(problem("NGIT_DATABASE_URL", "is required with the postgres backend", "Set it to a postgres:// URL"));
-  }
+  problems.push(...clusterContradictions(values));
   if (values.privateMode && values.metricsPublic) {
     problems.push(
       problem(
@@ -209,6 +207,48 @@ function contradictions(values: SettingValues): Problem[] {
       values.syncMaxBackoffSecs,
     ),
   );
+  return problems;
+}
+
+function clusterContradictions(values: SettingValues): Problem[] {
+  const problems: Problem[] = [];
+  const isCluster = values.databaseBackend === "postgres";
+  if (isCluster && values.databaseUrl === undefined && values.databaseUrlFile === undefined) {
+    problems.push(
+      problem(
+        "NGIT_DATABASE_URL",
+        "is required with the postgres backend",
+        "Set it to a postgres:// URL, or NGIT_DATABASE_URL_FILE to a file that holds one",
+      ),
+    );
+  }
+  if (values.databaseUrl !== undefined && values.databaseUrlFile !== undefined) {
+    problems.push(problem("NGIT_DATABASE_URL_FILE", "is set beside NGIT_DATABASE_URL", "Remove one of the two"));
+  }
+  if (isCluster && values.packStore === undefined) {
+    problems.push(
+      problem(
+        "NGIT_PACK_STORE",
+        "is required with the postgres backend",
+        "Set it to directory:<path> on a file system all machines share, or to s3:<bucket>",
+      ),
+    );
+  }
+  if (values.s3SecretAccessKey !== undefined && values.s3SecretAccessKeyFile !== undefined) {
+    problems.push(
+      problem("NGIT_S3_SECRET_ACCESS_KEY_FILE", "is set beside NGIT_S3_SECRET_ACCESS_KEY", "Remove one of the two"),
+    );
+  }
+  const hasSecret = values.s3SecretAccessKey !== undefined || values.s3SecretAccessKeyFile !== undefined;
+  if ((values.s3AccessKeyId !== undefined) !== hasSecret) {
+    problems.push(
+      problem(
+        hasSecret ? "NGIT_S3_ACCESS_KEY_ID" : "NGIT_S3_SECRET_ACCESS_KEY",
+        "is missing: a key has a name and a secret",
+        "Set both, or neither to use what the machine has",
+      ),
+    );
+  }
   return problems;
 }
 

@@ -111,6 +111,8 @@ const good: readonly [name: string, text: string, property: keyof Config, value:
     "gitDomainOverrides",
     [{ host: "codeberg.org", concurrent: 10, startsPerMinute: 60 }],
   ],
+  ["NGIT_PACK_STORE", "directory:/srv/packs", "packStore", { type: "directory", path: "/srv/packs" }],
+  ["NGIT_PACK_STORE", "s3:holdfast.packs-1", "packStore", { type: "s3", bucket: "holdfast.packs-1" }],
   ["NGIT_RELAY_OWNER_NSEC", "file:/k", "relayOwnerNsec", { type: "file", path: "/k" }],
   ["NGIT_RELAY_OWNER_NSEC", "AB".repeat(32), "relayOwnerNsec", { type: "key", secretHex: "ab".repeat(32) }],
 ];
@@ -136,6 +138,10 @@ const bad: readonly [name: string, text: string, wanted: RegExp][] = [
   ["NGIT_DISK_PUSH_MAX_PERCENT", "101", /from 1 to 100/],
   ["NGIT_PUSH_STRICT", "maybe", /true or false/],
   ["NGIT_DATABASE_BACKEND", "sqlite", /one of lmdb, memory, postgres/],
+  ["NGIT_PACK_STORE", "/srv/packs", /directory: and a path, or s3: and a bucket's name/],
+  ["NGIT_PACK_STORE", "s3:Packs_1", /bucket's name/],
+  ["NGIT_DATABASE_SCHEMA", "a; DROP", /lower-case letter/],
+  ["NGIT_S3_REGION", "a b", /without spaces/],
   ["NGIT_LOG_LEVEL", "loud", /one of trace/],
   ["NGIT_ADMIN_NPUBS", `${npub},bob`, /"bob" is not/],
   ["NGIT_REPOSITORY_WHITELIST", "npub1abc/tool", /"npub1abc\/tool" is not/],
@@ -176,6 +182,25 @@ test("settings that contradict each other are refused", () => {
   const text = faults({ environment }).join("\n");
   assert.match(text, /NGIT_DEFAULT_LIMIT: is 10 and so more than NGIT_MAX_LIMIT \(5\)/);
   assert.match(text, /NGIT_METRICS_BIND_ADDRESS: is the same/);
+});
+
+test("a machine of a cluster needs a database and a pack store, each secret once, and a key with its secret", () => {
+  const postgres = { NGIT_DATABASE_BACKEND: "postgres" };
+  const cases: readonly (readonly [environment: Record<string, string>, wanted: RegExp])[] = [
+    [postgres, /NGIT_DATABASE_URL: is required with the postgres backend/],
+    [postgres, /NGIT_PACK_STORE: is required with the postgres backend/],
+    [
+      { NGIT_DATABASE_URL: "postgres://h/d", NGIT_DATABASE_URL_FILE: "/f" },
+      /NGIT_DATABASE_URL_FILE: is set beside NGIT_DATABASE_URL/,
+    ],
+    [
+      { NGIT_S3_ACCESS_KEY_ID: "i", NGIT_S3_SECRET_ACCESS_KEY: "s", NGIT_S3_SECRET_ACCESS_KEY_FILE: "/f" },
+      /NGIT_S3_SECRET_ACCESS_KEY_FILE: is set beside/,
+    ],
+    [{ NGIT_S3_ACCESS_KEY_ID: "i" }, /NGIT_S3_SECRET_ACCESS_KEY: is missing/],
+    [{ NGIT_S3_SECRET_ACCESS_KEY_FILE: "/f" }, /NGIT_S3_ACCESS_KEY_ID: is missing/],
+  ];
+  for (const [environment, wanted] of cases) assert.match(faults({ environment }).join("\n"), wanted);
 });
 
 test("the usual file is read when no other is named, and need not be there", () => {
@@ -224,7 +249,12 @@ test("an unknown NGIT_ environment variable only warns, and other variables say 
 });
 
 test("what is not built yet is refused", () => {
-  const postgres = { NGIT_DATABASE_BACKEND: "postgres", NGIT_DATABASE_URL: "postgres://h/d", NGIT_TEST: "1" };
+  const postgres = {
+    NGIT_DATABASE_BACKEND: "postgres",
+    NGIT_DATABASE_URL: "postgres://h/d",
+    NGIT_PACK_STORE: "s3:packs",
+    NGIT_TEST: "1",
+  };
   assert.match(faults({ environment: postgres })[0] ?? "", /the postgres backend, which is not built yet/);
 });
 

@@ -1,6 +1,7 @@
 // The one list of settings, by section. Everything else in this room and in the documentation is made from it.
 
 import { flagName, propertyName, type Setting, type SettingTable, type ValuesOf } from "./setting.js";
+import { clusterSettings } from "./settings/cluster.js";
 import { archiveSettings, gitSettings, largeFileSettings, pushSettings } from "./settings/git.js";
 import { huntSettings, purgatorySettings } from "./settings/purgatory.js";
 import { relaySettings } from "./settings/relay.js";
@@ -17,6 +18,7 @@ import { outboxSettings, syncBudgetSettings, syncRequestSettings, syncSettings }
 export const settings = {
   ...serviceSettings,
   ...storageSettings,
+  ...clusterSettings,
   ...accessSettings,
   ...privateSettings,
   ...observabilitySettings,
@@ -41,6 +43,7 @@ export type SettingValues = ValuesOf<typeof settings>;
 const sectionTables: readonly (readonly [title: string, table: SettingTable])[] = [
   ["Service", serviceSettings],
   ["Storage", storageSettings],
+  ["Several machines as one", clusterSettings],
   ["Who and what is accepted", accessSettings],
   ["Private service", privateSettings],
   ["Logs and metrics", observabilitySettings],

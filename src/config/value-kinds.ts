@@ -136,6 +136,12 @@ export const text = (maxCharacters = 1000): ValueKind<string> =>
     value.length <= maxCharacters && !controlCharacter.test(value) ? value : undefined,
   );
 
+/** Without spaces, as names and keys of other services are. */
+export const visible = (maxCharacters: number): ValueKind<string> =>
+  kindOf(`1 to ${maxCharacters} visible characters without spaces`, (value) =>
+    /^[\x21-\x7e]+$/.test(value) && value.length <= maxCharacters ? value : undefined,
+  );
+
 export const token = (): ValueKind<string> =>
   kindOf("16 to 256 visible characters without spaces", (value) =>
     /^[\x21-\x7e]{16,256}$/.test(value) ? value : undefined,
@@ -205,6 +211,24 @@ export const origin = (): ValueKind<string> =>
 
 export const postgresUrl = (): ValueKind<string> =>
   kindOf("a postgres:// URL", (value) => urlOf(["postgres:", "postgresql:"], value));
+
+/** It stands in statements as it is. */
+export const schemaName = (): ValueKind<string> =>
+  kindOf("a lower-case letter and then letters, digits and _, at most 63", (value) =>
+    /^[a-z][a-z0-9_]{0,62}$/.test(value) ? value : undefined,
+  );
+
+export type PackPlace =
+  | { readonly type: "directory"; readonly path: string }
+  | { readonly type: "s3"; readonly bucket: string };
+
+export const packPlace = (): ValueKind<PackPlace> =>
+  kindOf("directory: and a path, or s3: and a bucket's name", (value) => {
+    const [, kind, rest = ""] = /^(directory|s3):(.+)$/.exec(value) ?? [];
+    if (kind === "directory" && !controlCharacter.test(rest)) return { type: "directory", path: rest };
+    const isBucket = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(rest);
+    return kind === "s3" && isBucket ? { type: "s3", bucket: rest } : undefined;
+  });
 
 /** A relay; the scheme may be left out and is then wss. */
 export const relayUrl = (): ValueKind<string> =>

@@ -5,8 +5,20 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { allSettings } from "../../src/config/schema.js";
 
-/** Read by src/config itself, which works other settings out of the first and refuses the backend of the second. */
-const workedOut: readonly string[] = ["NGIT_DATA_PATH", "NGIT_DATABASE_URL"];
+/** Read by src/config itself: other settings, and the place of a cluster (cluster-place.ts), are worked out of them. */
+const workedOut: readonly string[] = [
+  "NGIT_DATA_PATH",
+  "NGIT_DATABASE_URL",
+  "NGIT_DATABASE_URL_FILE",
+  "NGIT_DATABASE_SCHEMA",
+  "NGIT_NODE_NAME",
+  "NGIT_PACK_STORE",
+  "NGIT_S3_ENDPOINT",
+  "NGIT_S3_REGION",
+  "NGIT_S3_ACCESS_KEY_ID",
+  "NGIT_S3_SECRET_ACCESS_KEY",
+  "NGIT_S3_SECRET_ACCESS_KEY_FILE",
+];
 
 const program = readdirSync("src", { recursive: true, encoding: "utf8" })
   .filter((path) => path.endsWith(".ts") && !path.endsWith(".test.ts"))

@@ -13,7 +13,6 @@ import {
   onOff,
   origin,
   path,
-  postgresUrl,
   publicKey,
   secretKey,
   text,
@@ -75,13 +74,12 @@ export const storageSettings = {
   }),
   NGIT_DATABASE_BACKEND: setting(oneOf(["lmdb", "memory", "postgres"]), {
     fallback: "lmdb",
-    help: "Where events are kept: lmdb on disk, memory (lost at exit, writes nothing but repositories), or postgres.",
+    help: "Where events are kept: lmdb on disk, memory (lost at exit, writes nothing but repositories), or postgres, which makes this machine one of several.",
   }),
   NGIT_STARTUP_INTEGRITY_IDENTIFIERS: setting(listOf(listEntry()), {
     fallback: "",
     help: "Repositories that are checked (as `repos fsck` does) before the port opens: npub, npub/identifier or identifier.",
   }),
-  NGIT_DATABASE_URL: setting(postgresUrl(), { secret: true, help: "For postgres: where the database is." }),
 } satisfies SettingTable;
 
 export const accessSettings = {

@@ -2,7 +2,7 @@
 // the main thread never waits for the disk; a batch's promise resolves after fdatasync. And the files it is in.
 
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
-import { open as openFile, rename, statfs } from "node:fs/promises";
+import { link, open as openFile, rename, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Database as LmdbTable, open, type RootDatabase } from "lmdb";
@@ -199,6 +199,18 @@ export class DatabaseFiles {
     await rename(`${target}.part`, target);
     await syncToDisk(this.#folder);
     return target;
+  }
+
+  /** That file takes the place of the current one, which stays under a name no generation has. */
+  async replaceBy(file: string, keptAs: string): Promise<void> {
+    const kept = join(this.#folder, keptAs);
+    await rm(kept, { force: true });
+    await link(this.#path(this.#generation), kept);
+    await syncToDisk(file);
+    await rename(file, this.#path(this.#generation + 1));
+    await syncToDisk(this.#folder);
+    this.#generation++;
+    this.#delete(this.#generation - 1);
   }
 
   async discard(old: Database): Promise<void> {

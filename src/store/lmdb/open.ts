@@ -6,9 +6,9 @@ import type { Applied } from "../engine/backend.js";
 import { EngineStore } from "../engine/engine.js";
 import type { Order, View } from "../engine/view.js";
 import { isLocalRow, type Store } from "../port.js";
-import { DatabaseFiles } from "./database.js";
+import { type Database, DatabaseFiles } from "./database.js";
 import { LmdbBackend } from "./lmdb-backend.js";
-import { appliedIn, metaNumber, rowsInRange, setApplied, setMeta, setRowText } from "./rows.js";
+import { appliedIn, forgetApplied, metaNumber, rowsInRange, setApplied, setMeta, setRowText } from "./rows.js";
 import { formatVersion, isKnownFormat, StoreRefusal, upgrade } from "./upgrade.js";
 
 interface LmdbStoreOptions {
@@ -56,15 +56,32 @@ export async function lookIntoFolder(
 }
 
 /** What spoke of another machine's files says nothing about this one's. */
-export async function forgetLocalRows(folder: string): Promise<void> {
+export const forgetLocalRows = (folder: string): Promise<void> => changing(folder, withoutLocalRows);
+
+/** The store in the folder becomes a view of a shared log, as it is behind that row. */
+export const becomeView = (folder: string, applied: Applied): Promise<void> =>
+  changing(folder, async (database) => {
+    await withoutLocalRows(database);
+    await database.write(() => setApplied(database, applied));
+  });
+
+/** A view becomes the store of a server that is alone. */
+export const stopBeingView = (folder: string): Promise<void> =>
+  changing(folder, (database) => database.write(() => forgetApplied(database)));
+
+async function withoutLocalRows(database: Database): Promise<void> {
+  for (const table of ["aligned", "meta"] as const) {
+    const rows = rowsInRange(database, table, { limit: Number.MAX_SAFE_INTEGER - 1 });
+    await database.write(() => {
+      for (const [key] of rows) if (isLocalRow(table, key)) setRowText(database, table, key, undefined);
+    });
+  }
+}
+
+async function changing(folder: string, work: (database: Database) => Promise<void>): Promise<void> {
   const database = new DatabaseFiles(folder).open();
   try {
-    for (const table of ["aligned", "meta"] as const) {
-      const rows = rowsInRange(database, table, { limit: Number.MAX_SAFE_INTEGER - 1 });
-      await database.write(() => {
-        for (const [key] of rows) if (isLocalRow(table, key)) setRowText(database, table, key, undefined);
-      });
-    }
+    await work(database);
   } finally {
     await database.close();
   }
@@ -82,6 +99,12 @@ export async function openLmdbEngine(
     await database.close();
     throw new StoreRefusal(
       `the store in ${folder} has format ${version}; this program reads format ${formatVersion} and earlier ones: install the version of Holdfast that wrote it, or restore a backup that this version can read`,
+    );
+  }
+  if (!shared && !options.readOnly && appliedIn(database)) {
+    await database.close();
+    throw new StoreRefusal(
+      `${folder} belongs to a machine of a cluster: set NGIT_DATABASE_BACKEND=postgres, or make it a server of its own with \`holdfast cluster leave\``,
     );
   }
   const seed = metaNumber(database, "seed") ?? randomInt(2 ** 32);

@@ -75,6 +75,10 @@ export function setApplied(database: WithRows, { n, token }: Applied): void {
   database.rows.put(appliedKey, Buffer.from(`${n} ${token}`));
 }
 
+export function forgetApplied(database: WithRows): void {
+  database.rows.remove(appliedKey);
+}
+
 export function rowText(database: WithRows, table: EngineTable, key: string): string | undefined {
   const value = database.rows.getBinary(rowKey(tableNumbers[table], key));
   return value && text(value);
