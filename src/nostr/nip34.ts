@@ -155,7 +155,7 @@ export function pullRequestOf(event: NostrEvent): PullRequest | undefined {
 }
 
 /** Coordinates of announcements an event names in its `a` tags, each once. */
-export function repositoriesTagged(event: NostrEvent): Address[] {
+export function repositoriesTagged(event: Pick<NostrEvent, "tags">): Address[] {
   const seen = new Map<string, Address>();
   for (const text of tagValues(event, "a")) {
     const address = parseAddress(text);

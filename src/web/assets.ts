@@ -9,6 +9,7 @@
 //   admin.css     tabs, cards, forms and the log of the admin pages
 //   admin.js      the log as it is written, put in as text only
 //   sign-in.js    signing in with a browser's extension (NIP-07)
+//   write.js      comments, issues and statuses, signed by a browser's extension and sent to the relay
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -32,6 +33,7 @@ const assets = {
   adminStyle: asset("admin.css", "text/css; charset=utf-8"),
   adminScript: asset("admin.js", "text/javascript; charset=utf-8"),
   signInScript: asset("sign-in.js", "text/javascript; charset=utf-8"),
+  writeScript: asset("write.js", "text/javascript; charset=utf-8"),
   icon: asset("icon.svg", "image/svg+xml"),
 };
 

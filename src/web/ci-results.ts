@@ -9,7 +9,7 @@ import { npubOf } from "../nostr/nip19.js";
 import type { Reader } from "../store/port.js";
 import { foreign, type Html, html, shortNpub } from "./html.js";
 import { tag } from "./pieces.js";
-import { readWithin } from "./threads.js";
+import { readWithin } from "./read-within.js";
 
 export interface CiResult extends CiRun {
   /** A maintainer reports it, or has asked its coordinator to run for this repository and has not stopped that. */

@@ -3,8 +3,6 @@
 // and ids: the same for every reader, so that a page has one ETag.
 
 import { counted as countedPlain, sizeText } from "../base/text.js";
-import type { Pubkey } from "../nostr/event.js";
-import { npubOf } from "../nostr/nip19.js";
 
 const entities: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -87,6 +85,3 @@ export function time(seconds: number): Html {
 }
 
 export const shortNpub = (npub: string): string => `${npub.slice(0, 12)}…${npub.slice(-6)}`;
-
-/** Where a person's page is, in a client for git over Nostr. */
-export const personUrl = (pubkey: Pubkey): string => `https://gitworkshop.dev/${npubOf(pubkey)}`;

@@ -1,19 +1,23 @@
-// The page at `/`: what this server is, how to use it, what happens on it, and a search over its repositories. Served
-// events only.
+// The page at `/`: the repositories of this server and a search over them, what happens in them, and, folded, how to begin.
+// Served events only.
 
 import type { RepositoryName } from "../catalogue/repositories.js";
 import type { Config } from "../config/config.js";
 import type { RelayFacts } from "../http/nip11.js";
 import { type Document, isRead, type Route, sendDocument, untilClosed } from "../http/routes.js";
-import { type EventId, kinds, type NostrEvent, type Pubkey } from "../nostr/event.js";
+import { kinds, type NostrEvent, type Pubkey } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
-import { announcementOf, repositoriesTagged, stateOf } from "../nostr/nip34.js";
+import { announcementOf } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
-import { bytes, count, counted, foreign, type Html, html, personUrl, shortNpub, time, webUrl } from "./html.js";
-import { clientUrl, copyLine, ngitLine, pageDocument, repositoryPath, type Site, threadUrl } from "./layout.js";
+import type { Directory, DirectoryEntry } from "./directory.js";
+import { bytes, count, counted, foreign, type Html, html, shortNpub, time, webUrl } from "./html.js";
+import { clientUrl, copyLine, ngitLine, ownerPath, pageDocument, repositoryPath, type Site } from "./layout.js";
+import { type Person, peopleOf, shortPersonLink } from "./people.js";
 import { linked, list, listLine, quiet, section, tag } from "./pieces.js";
+import { ownText } from "./read-within.js";
+import { type CardChoice, type Cards, cardChoiceIn, cardsView, sortEntries } from "./repository-cards.js";
 import { releasedRow } from "./repository-facts.js";
-import { ownText, type Person, peopleOf, personLink, titleOf } from "./threads.js";
+import { threadPath } from "./talk/list-page.js";
 
 type Budgets = Pick<
   Config,
@@ -28,31 +32,40 @@ export interface LandingFacts {
   readonly events: number;
   readonly budgets: Budgets;
   readonly activity: readonly Activity[];
+  readonly cards: Cards;
   readonly search?: { readonly words: string; readonly found: readonly RepositoryEntry[] };
 }
 
 export function landingPage(facts: LandingFacts): Document {
   const { site, relay, search } = facts;
+  const home = homePath(site);
   return pageDocument(site, {
     title: search ? `${search.words.slice(0, 60)} · ${site.name}` : site.name,
     description: relay.description,
     current: "home",
-    ...(search ? {} : { listenFor: { kinds: activityKinds } }),
+    isWide: true,
+    ...(search ? {} : { listenFor: [{ kinds: activityKinds }] }),
     main: html`<h1>${site.name}</h1>
 <p class="lead">${relay.description}</p>
-<p>A GRASP server: git repositories whose owners announce and sign them over Nostr. No account is needed: to read, clone;
-to write, sign with your own key.</p>
-${search ? undefined : html`<ul class="jump small"><li><a href="#use">How to use it</a></li><li><a href="#server">About this server</a></li></ul>`}
 ${searchForm(facts)}
-${search ? searchSection(facts, search) : html`<div id="now" data-live>${numbers(facts)}${activitySection(facts)}</div>`}
+${
+  search
+    ? searchSection(facts, search)
+    : html`<div id="now" data-live>${numbers(facts)}
+<div class="beside"><section aria-labelledby="repositories"><h2 id="repositories">${facts.cards.choice.topic === undefined ? "Repositories" : html`Repositories about ${foreign(facts.cards.choice.topic, 40)}`}</h2>
+${cardsView(site, home, facts.cards)}</section>
+${facts.activity.length > 0 && activitySection(facts)}</div></div>`
+}
 ${search ? undefined : html`${howTo(facts)}${aboutSection(facts)}`}`,
   });
 }
 
+const homePath = ({ basePath }: Site): string => `${basePath}/`;
+
 const searchForm = ({
   site,
   search,
-}: LandingFacts): Html => html`<form class="search" role="search" method="get" action="${site.basePath}/">
+}: LandingFacts): Html => html`<form class="search" role="search" method="get" action="${homePath(site)}">
 <label for="q">Search repositories</label>
 <input type="search" id="q" name="q" maxlength="${maxSearchCharacters}" value="${search?.words ?? ""}" autocomplete="off">
 <button type="submit">Search</button>
@@ -72,7 +85,7 @@ function searchSection({ site }: LandingFacts, { words, found }: NonNullable<Lan
     listLine(
       repositoryLink(site, entry),
       entry.description !== "" && html`\n<span class="text">${foreign(entry.description, 240)}</span>`,
-      html`<span class="mono">${shortNpub(npubOf(entry.name.owner))}</span>, announced ${time(entry.created_at)}${!entry.isHere && " (elsewhere)"}`,
+      html`<a class="mono" href="${ownerPath(site, entry.name.owner)}">${shortNpub(npubOf(entry.name.owner))}</a>, announced ${time(entry.created_at)}${!entry.isHere && " (elsewhere)"}`,
     );
   const said =
     found.length >= maxFound
@@ -80,30 +93,31 @@ function searchSection({ site }: LandingFacts, { words, found }: NonNullable<Lan
       : counted(found.length, "repository", "repositories");
   return html`<section aria-labelledby="found"><h2 id="found">${said} for “${foreign(words, 80)}”</h2>
 ${found.length > 0 ? list(found.map(line)) : quiet("Words are looked for in names, identifiers and descriptions; the last one may be a beginning.")}
-</section>`;
+<p><a href="${homePath(site)}">All repositories</a></p></section>`;
 }
 
+/** One line for each repository: what happened there last. */
 function activitySection({ site, activity }: LandingFacts): Html {
-  const line = (item: Activity): Html => {
-    const repository = repositoryLink(site, item.repository);
-    const { type, title, author, created_at } = item;
-    const below = html`${time(created_at)} by ${personLink(author)}${title !== undefined && html` in ${repository}`}`;
-    if (title === undefined) {
-      return listLine(
-        type === "pushed" ? html`Push to ${repository}` : html`${repository} was announced`,
-        undefined,
-        below,
-      );
-    }
-    const thread = linked(threadUrl(site, { ...item, author: author.pubkey }), foreign(title, 140));
-    return listLine(html`${thread} ${tag(type)}`, undefined, below);
+  const line = ({ entry, type, author, at }: Activity): Html => {
+    const root = repositoryPath(site, entry.name);
+    const repository = html`<a href="${root}">${foreign(entry.title, 80)}</a>`;
+    const below = html`${time(at)}${author && html` by ${shortPersonLink(site, author)}`}`;
+    if (type === "announced") return listLine(html`${repository} was announced`, undefined, below);
+    if (type === "pushed") return listLine(html`Push to ${repository}`, undefined, below);
+    const { talk } = entry;
+    const thread = talk && html`<a href="${threadPath(root, talk)}">${foreign(talk.title, 120)}</a>`;
+    return listLine(html`${thread} ${tag(type)}`, undefined, html`${below} in ${repository}`);
   };
-  const nothing = quiet("Nothing yet. Yours can be the first repository.");
-  return section("activity", "Newest activity")`${activity.length > 0 ? list(activity.map(line)) : nothing}`;
+  return section("activity", "Newest activity")`${list(activity.map(line))}`;
 }
 
 const howTo = ({ site, relay }: LandingFacts): Html =>
-  section("use", "Use it")`<h3>Host a repository with ngit</h3>
+  section(
+    "use",
+    "How to begin",
+  )`<details><summary>Host, clone and push: no account is needed, you sign with your own key</summary>
+<p>A GRASP server: git repositories whose owners announce and sign them over Nostr. To read, clone; to write, sign.</p>
+<h3>Host a repository with ngit</h3>
 <p><a href="https://gitworkshop.dev/ngit">ngit</a> announces, signs and pushes. In your repository:</p>
 ${copyLine("Announce a repository with ngit", ngitLine(site))}
 <p>After that, <code>git push</code> works as ever.</p>
@@ -113,7 +127,7 @@ ${copyLine("Clone with git", `git clone ${site.httpUrl}/<npub>/<identifier>.git`
 <p>Name this server in the announcement (kind 30617), then sign a state (kind 30618) and push what it lists:</p>
 <pre tabindex="0" role="group" aria-label="Tags of an announcement"><code>["clone", "${site.httpUrl}/&lt;npub&gt;/&lt;identifier&gt;.git"]
 ["relays", "${site.relayUrl}"]</code></pre>
-<p>${relay.repoAcceptanceCriteria}</p>`;
+<p>${relay.repoAcceptanceCriteria}</p></details>`;
 
 /** The operator's own words: an address of the web or of mail is a link. */
 function operatorsLink(text: string): Html {
@@ -127,26 +141,27 @@ const budgetText = (most: Budgets): string =>
 const aboutSection = ({ site, relay, budgets }: LandingFacts): Html => section(
   "server",
   "About this server",
-)`<dl class="facts">
+)`<details><summary>Address, limits, operator</summary><dl class="facts">
 <dt>Relay</dt><dd><code>${site.relayUrl}</code></dd>
 <dt>Supports</dt><dd>${relay.supportedGrasps.join(", ")}; NIPs ${relay.supportedNips.join(", ")}</dd>
 <dt>Budgets</dt><dd>${budgetText(budgets)}</dd>
-${relay.pubkey !== undefined && html`<dt>Operator</dt><dd><a class="mono" href="${personUrl(relay.pubkey)}">${shortNpub(npubOf(relay.pubkey))}</a></dd>`}
+${relay.pubkey !== undefined && html`<dt>Operator</dt><dd><a class="mono" href="${ownerPath(site, relay.pubkey)}">${shortNpub(npubOf(relay.pubkey))}</a></dd>`}
 ${relay.contact !== undefined && html`<dt>Contact</dt><dd>${operatorsLink(relay.contact)}</dd>`}
 ${relay.postingPolicy !== undefined && html`<dt>Policy</dt><dd>${operatorsLink(relay.postingPolicy)}</dd>`}
 ${relay.curation !== undefined && html`<dt>Curation</dt><dd>${relay.curation}</dd>`}
 <dt>Software</dt><dd>Holdfast ${site.version}</dd>
-</dl>`;
+</dl></details>`;
 
 /** Facts are asked for with the words of a search, if there are any. */
 export function landingRoute(
-  facts: (words: string | undefined, signal: AbortSignal) => LandingFacts | Promise<LandingFacts>,
+  facts: (words: string | undefined, choice: CardChoice, signal: AbortSignal) => LandingFacts | Promise<LandingFacts>,
 ): Route {
   return {
     matches: (request) => isRead(request, "/"),
     async handle(request, response) {
       const words = request.query.get("q")?.trim().slice(0, maxSearchCharacters);
-      sendDocument(request, response, landingPage(await facts(words || undefined, untilClosed(response))));
+      const choice = cardChoiceIn(request.query);
+      sendDocument(request, response, landingPage(await facts(words || undefined, choice, untilClosed(response))));
     },
   };
 }
@@ -161,20 +176,13 @@ export interface RepositoryEntry {
 }
 
 export interface Activity {
+  readonly entry: DirectoryEntry;
   readonly type: "announced" | "pushed" | "issue" | "pull request" | "patch";
-  readonly id: EventId;
-  readonly kind: number;
-  readonly author: Person;
-  readonly created_at: number;
-  /** Of an issue, pull request or patch. */
-  readonly title: string | undefined;
-  readonly repository: RepositoryEntry;
+  readonly author: Person | undefined;
+  readonly at: number;
 }
 
 const maxTextCharacters = 2_000;
-const looked = 40;
-/** Longer events are left out: reading forty of a megabyte for a line each would cost everybody (threats row 33). */
-const longestShown = 64 * 1024;
 
 const types: ReadonlyMap<number, Activity["type"]> = new Map([
   [kinds.announcement, "announced"],
@@ -186,47 +194,29 @@ const types: ReadonlyMap<number, Activity["type"]> = new Map([
 
 export const activityKinds: readonly number[] = [...types.keys()];
 
-export async function recentActivity(store: Reader, limit: number): Promise<Activity[]> {
-  const found: Omit<Activity, "author">[] = [];
-  const authors: Pubkey[] = [];
-  for await (const page of store.query([{ kinds: activityKinds, limit: looked }], { limit: looked })) {
-    for (const row of page) {
-      if (found.length === limit || row.size > longestShown) continue;
-      const { event } = row;
-      const type = types.get(event.kind);
-      const repository = type && (await repositoryOf(store, event));
-      if (!type || !repository) continue;
-      authors.push(event.pubkey);
-      found.push({
-        type,
-        id: event.id,
-        kind: event.kind,
-        created_at: event.created_at,
-        title: type === "announced" || type === "pushed" ? undefined : titleOf(event),
-        repository,
-      });
-    }
+/** What happened last in each repository, newest first. */
+export async function recentActivity(
+  store: Reader,
+  directory: Directory,
+  limit: number,
+  nowSeconds: number,
+): Promise<Activity[]> {
+  const newest = sortEntries(await directory.all(), "activity", nowSeconds).slice(0, limit);
+  const found: (Omit<Activity, "author"> & { readonly by: Pubkey | undefined })[] = [];
+  for (const entry of newest) {
+    const { push, talk, announcedAt, name } = entry;
+    if (talk && talk.at >= (push?.at ?? 0) && talk.at >= announcedAt)
+      found.push({ entry, type: types.get(talk.kind) ?? "issue", by: talk.author, at: talk.at });
+    else if (push && push.at >= announcedAt) {
+      const state = push.state && (await store.event(push.state));
+      found.push({ entry, type: "pushed", by: state ? state.event.pubkey : undefined, at: push.at });
+    } else found.push({ entry, type: "announced", by: name.owner, at: announcedAt });
   }
-  const people = await peopleOf(store, authors);
-  return found.map((one, index) => ({ ...one, author: people.get(authors[index] as Pubkey) as Person }));
-}
-
-async function repositoryOf(store: Reader, event: NostrEvent): Promise<RepositoryEntry | undefined> {
-  if (event.kind === kinds.announcement) return await entryOf(store, event);
-  const state = stateOf(event);
-  const tagged = state
-    ? [{ pubkey: state.author, identifier: state.identifier }]
-    : repositoriesTagged(event).slice(0, 5);
-  for (const { pubkey, identifier } of tagged) {
-    const entry = await storedEntry(store, pubkey, identifier);
-    if (entry) return entry;
-  }
-  return undefined;
-}
-
-async function storedEntry(store: Reader, pubkey: Pubkey, identifier: string): Promise<RepositoryEntry | undefined> {
-  const stored = await store.latest({ kind: kinds.announcement, pubkey, identifier });
-  return stored && (await entryOf(store, stored.event));
+  const people = await peopleOf(
+    store,
+    found.flatMap(({ by }) => by ?? []),
+  );
+  return found.map(({ by, ...one }) => ({ ...one, author: by && people.get(by) }));
 }
 
 async function entryOf(store: Reader, event: NostrEvent): Promise<RepositoryEntry | undefined> {

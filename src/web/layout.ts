@@ -38,12 +38,16 @@ export interface PageParts {
   readonly isAdmins?: boolean;
   /** The script with which a browser's extension signs somebody in. */
   readonly canSignIn?: boolean;
+  /** The script with which a browser's extension signs what is written on the page. */
+  readonly canWrite?: boolean;
   /** Nobody is signed in yet: there is nothing to go to. */
   readonly isForStrangers?: boolean;
-  /** A Nostr filter: elements marked `data-live` (each with an id) are renewed when the relay sends a match. */
-  readonly listenFor?: Readonly<Record<string, unknown>>;
+  /** Nostr filters: elements marked `data-live` (each with an id) are renewed when the relay sends a match. */
+  readonly listenFor?: readonly Readonly<Record<string, unknown>>[];
   /** Instead: they are renewed as time goes by. */
   readonly everySeconds?: number;
+  /** Where its Atom feed is. */
+  readonly feed?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -69,6 +73,8 @@ ${page.description !== undefined && html`<meta name="description" content="${pag
 <script src="${assetUrl("script", basePath)}" defer></script>
 ${page.isWide && html`<link rel="stylesheet" href="${assetUrl("codeStyle", basePath)}">\n<script src="${assetUrl("codeScript", basePath)}" defer></script>\n`}${page.isAdmins && html`<link rel="stylesheet" href="${assetUrl("adminStyle", basePath)}">\n<script src="${assetUrl("adminScript", basePath)}" defer></script>\n`}${
   page.canSignIn && html`<script src="${assetUrl("signInScript", basePath)}" defer></script>\n`
+}${page.canWrite && html`<script src="${assetUrl("writeScript", basePath)}" defer></script>\n`}${
+  page.feed !== undefined && html`<link rel="alternate" type="application/atom+xml" href="${page.feed}">\n`
 }</head>
 <body${page.isWide && html` class="wide"`} data-base="${basePath}"${page.findUrl !== undefined && html` data-find="${page.findUrl}"`}${listenFor && html` data-listen-for="${JSON.stringify(listenFor)}"`}${
     everySeconds !== undefined && html` data-every-seconds="${everySeconds}"`
@@ -110,6 +116,9 @@ export const copyLine = (what: string, line: string): Html =>
 
 const pathOf = ({ owner, identifier }: RepositoryName): string =>
   `/${npubOf(owner)}/${encodeURIComponent(identifier)}.git`;
+
+/** A person's page. */
+export const ownerPath = (site: Site, owner: Pubkey): string => `${site.basePath}/${npubOf(owner)}`;
 
 /** For links on this server's pages. */
 export const repositoryPath = (site: Site, name: RepositoryName): string => site.basePath + pathOf(name);

@@ -1,7 +1,7 @@
 // All pages, wired: landing, repositories, status, files they need, and a page for every other address. The last
 // routes of the table, because the last of them answers any browser.
 
-import { keptFor, repeatedly } from "../base/clock.js";
+import { keptFor, repeatedly, unixSeconds } from "../base/clock.js";
 import { waitingTotals } from "../catalogue/waiting.js";
 import { publicUrls } from "../config/config.js";
 import type { LogRing } from "../config/logging.js";
@@ -12,7 +12,6 @@ import type { RelayFacts } from "../http/nip11.js";
 import { type Document, isRead, isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import { type BusyHours, hourOf } from "../operator/busy-hours.js";
 import type { OperatorApi } from "../operator/running.js";
-import type { Store } from "../store/port.js";
 import { createAdminPages } from "./admin/routes.js";
 import { assetRoutes, signInFiles } from "./assets.js";
 import { badgeRoutes } from "./badge.js";
@@ -20,13 +19,16 @@ import { busySection } from "./charts.js";
 import { codeRoutes } from "./code/code-routes.js";
 import { Painter } from "./code/colours/painted.js";
 import { TextThread } from "./code/colours/text-thread.js";
-import { type Activity, landingRoute, recentActivity, searchRepositories } from "./landing.js";
+import { Directory } from "./directory.js";
+import { landingRoute, recentActivity, searchRepositories } from "./landing.js";
 import type { Site } from "./layout.js";
+import { ownerRoutes } from "./owner-page.js";
 import { despiteDamage, inTurns, missingPage, retryAfterSeconds, tryLaterPage, VisitorRates } from "./page-limits.js";
 import { prsRoutes } from "./prs-page.js";
+import { cardsOf } from "./repository-cards.js";
 import { signInPage } from "./sign-in.js";
 import { nothingFollowed, RelayHistory, type StatusSources, sampleEveryMs, statusPage } from "./status-page.js";
-import { KnownRoots } from "./threads.js";
+import { ThreadIndex } from "./talk/thread-index.js";
 
 interface UsedRooms {
   /** "" or `/base`. */
@@ -53,7 +55,7 @@ export interface Pages {
   close(): Promise<void>;
 }
 
-const shownActivity = 15;
+const shownActivity = 12;
 const busyKeptMs = 5_000;
 
 export function createPages(context: Context, parts: UsedRooms): Pages {
@@ -74,7 +76,8 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
     const { name } = parts.relayFacts();
     return { name, basePath, httpUrl: urls.http, relayUrl: urls.relay, version, isPrivate: parts.isPrivate };
   };
-  const activity = keptUntilChange(store, () => recentActivity(store, shownActivity));
+  const directory = new Directory(store);
+  const nowSeconds = (): number => unixSeconds(clock);
   const texts = new TextThread(clock);
   const sources = {
     store,
@@ -82,7 +85,7 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
     room: new ReadingRoom(clock),
     painter: new Painter(texts),
     clock,
-    knownRoots: new KnownRoots(),
+    threads: new ThreadIndex(store),
     quotas: () => ({ repositoryBytes: live.current.repositoryMaxBytes, ownerBytes: live.current.npubMaxBytes }),
     peersOf: status.peersOf,
     outboxOf: status.outboxOf,
@@ -110,13 +113,14 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
         ? route.handle(request, response)
         : sendDocument(request, response, tryLaterPage(site(), 429, retryAfterSeconds)),
   });
-  const landing = landingRoute(async (words, signal) => ({
+  const landing = landingRoute(async (words, choice, signal) => ({
     site: site(),
     relay: parts.relayFacts(),
     repositories: await parts.repositoryCount(),
     events: store.stats.events,
     budgets: live.current,
-    activity: words === undefined ? await activity() : [],
+    activity: words === undefined ? await recentActivity(store, directory, shownActivity, nowSeconds()) : [],
+    cards: await cardsOf(store, directory, choice, nowSeconds()),
     ...(words !== undefined && { search: { words, found: await searchRepositories(store, words, signal) } }),
   }));
   const statusRoute: Route = {
@@ -145,6 +149,7 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
   const ofRepositories = [
     ...(live.current.grasp06Enable ? prsRoutes(site, sources, rates) : []),
     ...badgeRoutes(site, sources, rates),
+    ...ownerRoutes(site, { store, directory, clock }, rates),
   ];
   const code = codeRoutes(site, sources, rates);
   const readably = (routes: readonly Route[]): Route[] =>
@@ -162,6 +167,8 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
     signInFiles,
     endStreams: () => admin.close(),
     async close() {
+      sources.threads.close();
+      directory.close();
       await sampling.close();
       await sources.room.close();
       await texts.close();
@@ -170,19 +177,3 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
 }
 
 const wantsPage = ({ message }: RouteRequest): boolean => (message.headers.accept ?? "").includes("text/html");
-
-/** Read once for each position of the store, however many readers there are. */
-function keptUntilChange(store: Store, read: () => Promise<Activity[]>): () => Promise<Activity[]> {
-  let kept: { readonly position: number; readonly value: Promise<Activity[]> } | undefined;
-  return () => {
-    if (kept?.position !== store.position) {
-      const value = read();
-      const current = { position: store.position, value };
-      kept = current;
-      value.catch(() => {
-        if (kept === current) kept = undefined;
-      });
-    }
-    return kept.value;
-  };
-}

@@ -20,9 +20,12 @@ import { type CiResults, ciMarks, ciResultsOf } from "./ci-results.js";
 import { foreign, type Html, html, time } from "./html.js";
 import { copyLine, pageDocument, repositoryPath, type Site, threadUrl } from "./layout.js";
 import { retryAfterSeconds, tryLaterPage, type VisitorRates } from "./page-limits.js";
+import { type Person, peopleOf, personLink } from "./people.js";
 import { linked, list, listLine, oidMark, quiet, section, tag } from "./pieces.js";
-import { publicMaintainers, type RepositorySources } from "./repository-facts.js";
-import { ownText, type Person, peopleOf, personLink, readWithin, type Thread, titleOf } from "./threads.js";
+import { publicMaintainers } from "./public-maintainers.js";
+import { ownText, readWithin } from "./read-within.js";
+import type { RepositorySources } from "./repository-facts.js";
+import { titleOf } from "./talk/thread.js";
 
 interface Target {
   readonly name: RepositoryName;
@@ -30,7 +33,12 @@ interface Target {
   readonly isHostedHere: boolean;
 }
 
-interface HeldPullRequest extends Omit<Thread, "status"> {
+interface HeldPullRequest {
+  readonly id: EventId;
+  readonly author: Pubkey;
+  readonly kind: number;
+  readonly created_at: number;
+  readonly title: string;
   readonly tip: string;
 }
 
@@ -133,7 +141,7 @@ function prsPage(site: Site, facts: PrsFacts): Document {
   return pageDocument(site, {
     title: `Pull requests for ${name.identifier.slice(0, 100)} · ${site.name}`,
     main: html`<h1>Pull requests for ${foreign(name.identifier, 120)}</h1>
-<p class="lead">By ${signer && personLink(signer)}. Contributors may push their pull requests here, also for repositories this server does not host.</p>
+<p class="lead">By ${signer && personLink(site, signer)}. Contributors may push their pull requests here, also for repositories this server does not host.</p>
 ${section("held", "Held here")`${
   pullRequests.length === 0
     ? quiet("Nothing yet: no pull request of this contributor for this name has its data on this server.")
@@ -159,5 +167,5 @@ const line = (site: Site, held: HeldPullRequest, ci: CiResults): Html =>
 
 function targetLine(site: Site, { name, owner, isHostedHere }: Target): Html {
   const place = linked(isHostedHere ? repositoryPath(site, name) : undefined, foreign(name.identifier, 120));
-  return html`<li>${place}${owner && html` by ${personLink(owner)}`} ${tag(isHostedHere ? "hosted here" : "hosted elsewhere")}</li>`;
+  return html`<li>${place}${owner && html` by ${personLink(site, owner)}`} ${tag(isHostedHere ? "hosted here" : "hosted elsewhere")}</li>`;
 }

@@ -1,10 +1,8 @@
 // What a repository's page says, read from the store and from git. Public facts only: what waits (announcements,
 // states, people only a waiting announcement lists) is never read here (purgatory.md "Visible"; threats row 31).
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { type LargeFileTotals, largeFileTotals } from "../catalogue/large-files.js";
-import type { MaintainerSet, Standing as MaintainerStanding } from "../catalogue/maintainer-set.js";
-import { asksForAnswers, maintainerSet } from "../catalogue/maintainers.js";
+import type { Standing as MaintainerStanding } from "../catalogue/maintainer-set.js";
 import {
   type CatalogueRow,
   catalogueRow,
@@ -16,7 +14,7 @@ import { diskAddress } from "../git/address.js";
 import type { RefTable } from "../git/ref-tables.js";
 import type { Repositories } from "../git/repositories.js";
 import type { GitRepository } from "../git/repository.js";
-import { type EventId, kinds, type Pubkey, tagValue } from "../nostr/event.js";
+import { type EventId, kinds, type Pubkey } from "../nostr/event.js";
 import {
   type Announcement,
   announcementOf,
@@ -27,8 +25,9 @@ import {
 import { governingState } from "../operator/repositories.js";
 import type { Reader } from "../store/port.js";
 import { type CiResults, ciResultsOf } from "./ci-results.js";
+import { type Person, peopleOf } from "./people.js";
 import type { StatusSources } from "./status-page.js";
-import { type KnownRoots, type Person, peopleOf, type Thread, type Threads, threadsOf } from "./threads.js";
+import type { RepositoryThreads, ThreadIndex } from "./talk/thread-index.js";
 
 export interface Maintainer extends Person {
   readonly standing: MaintainerStanding;
@@ -45,6 +44,12 @@ export interface FoundRepository {
   readonly repository: GitRepository;
   /** Its refs at this moment. */
   readonly table: RefTable;
+  /** What its pages say of its issues and pull requests, and who decides. */
+  readonly talk?: {
+    readonly openIssues: number;
+    readonly openProposals: number;
+    readonly maintainers: readonly Pubkey[];
+  };
 }
 
 export interface RepositoryFacts extends FoundRepository {
@@ -66,15 +71,14 @@ export interface RepositoryFacts extends FoundRepository {
     readonly ownerBytes: number;
   };
   readonly largeFiles: LargeFileTotals;
-  readonly threads: Threads;
-  /** Of the newest commit and the pull requests that are shown. */
+  /** Of the newest commit. */
   readonly ci: CiResults;
 }
 
 export interface RepositorySources {
   readonly store: Reader;
   readonly repositories: Repositories;
-  readonly knownRoots: KnownRoots;
+  readonly threads: ThreadIndex;
   /** NGIT_ARCHIVE_READ_ONLY. */
   readonly archiveReadOnly: () => boolean;
   readonly quotas: () => { readonly repositoryBytes: number; readonly ownerBytes: number };
@@ -107,33 +111,25 @@ export async function findRepository(
 export async function factsOf(
   sources: RepositorySources,
   found: FoundRepository,
+  { set: { members, standings } }: RepositoryThreads,
   signal: AbortSignal,
 ): Promise<RepositoryFacts> {
   const { store } = sources;
   const { name, row, table } = found;
   const state = await governingState(store, row);
   const tip = table.refs.get(table.head)?.oid;
-  const { members, standings } = await publicMaintainers(store, name);
   const outside = [...standings.keys()].filter((key) => !members.has(key)).slice(0, shownOthers);
-  const threads = await threadsOf(store, sources.knownRoots, repositoryAddress(name), members, signal);
   const ci = await ciResultsOf(
     store,
     {
       repositories: [repositoryAddress(name)],
       commits: tip ? [tip] : [],
-      pullRequests: shownOf(threads.proposals).map(({ id }) => id),
+      pullRequests: [],
       maintainers: members,
     },
     signal,
   );
-  // Apart, so that strangers' profiles do not crowd out those of maintainers.
-  const people = new Map([
-    ...(await peopleOf(
-      store,
-      [...shownOf(threads.issues), ...shownOf(threads.proposals)].map(({ author }) => author),
-    )),
-    ...(await peopleOf(store, [...members, ...(state ? [state.author] : []), ...outside])),
-  ]);
+  const people = await peopleOf(store, [...members, ...(state ? [state.author] : []), ...outside]);
   const maintainerOf = async (pubkey: Pubkey): Promise<Maintainer[]> => {
     const [person, standing] = [people.get(pubkey), standings.get(pubkey)];
     const sibling =
@@ -162,7 +158,6 @@ export async function factsOf(
       ownerUsedBytes: await servedBytesOf(store, name.owner),
       ...sources.quotas(),
     },
-    threads,
     ci,
   };
 }
@@ -188,28 +183,6 @@ export function comparisonOf(table: RefTable, state: RepositoryState | undefined
 }
 
 const shownOthers = 10;
-
-/** The directed set as everybody can work it out: by served announcements alone. */
-export async function publicMaintainers(store: Reader, name: RepositoryName): Promise<MaintainerSet> {
-  return await maintainerSet(
-    {
-      mutual: () => asksForAnswers(store),
-      async announcementsOf(pubkey, identifier) {
-        // A hundred announcements of a megabyte each are read one by one, with others' requests between them.
-        await nextTurn();
-        const stored = await store.latest({ kind: kinds.announcement, pubkey, identifier });
-        return stored && tagValue(stored.event, "d") === identifier ? [stored.event] : [];
-      },
-    },
-    name,
-  );
-}
-
-export const isOpen = ({ status }: Thread): boolean => status === "open" || status === "draft";
-
-const shownThreads = 20;
-/** The threads a page shows of a list. */
-export const shownOf = (threads: readonly Thread[]): Thread[] => threads.filter(isOpen).slice(0, shownThreads);
 
 // The signed state beside what is held, ref by ref: pure. Only branches and tags are a state's to decide.
 

@@ -1,28 +1,17 @@
 // A repository's first page (grasp.md G7): its files and README, and beside them what it is, how it is cloned, who keeps
-// it, and what is open. Everything strangers wrote goes through `html` (threats row 14).
+// it. Everything strangers wrote goes through `html` (threats row 14).
 
 import { standingText } from "../catalogue/maintainer-set.js";
 import type { Document } from "../http/routes.js";
-import { kinds } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
 import { formatName } from "../nostr/nip34.js";
 import { ciMarks } from "./ci-results.js";
 import { repositoryFrame } from "./code/frame.js";
 import { bytes, count, counted, foreign, foreignLink, type Html, html, shortNpub, time, webUrl } from "./html.js";
-import {
-  badgePath,
-  clientUrl,
-  cloneUrl,
-  copyLine,
-  naddr,
-  nostrUrl,
-  repositoryPath,
-  type Site,
-  threadUrl,
-} from "./layout.js";
-import { linked, list, listLine, section, tag } from "./pieces.js";
-import { isOpen, type Maintainer, type OverallStanding, type RepositoryFacts, shownOf } from "./repository-facts.js";
-import { personLink, statusKinds, type Thread } from "./threads.js";
+import { badgePath, clientUrl, cloneUrl, copyLine, naddr, nostrUrl, repositoryPath, type Site } from "./layout.js";
+import { personLink } from "./people.js";
+import { section, tag } from "./pieces.js";
+import type { Maintainer, OverallStanding, RepositoryFacts } from "./repository-facts.js";
 
 export const overallTags: Readonly<Record<OverallStanding, Html>> = {
   "in line": tag("signed and complete", "good"),
@@ -43,27 +32,16 @@ export function repositoryPage(
     tab: "code",
     description: announcement.description,
     marks: [overallTags[facts.comparison.overall], ciMarks(tip && facts.ci.byCommit.get(tip))],
-    listenFor: {
-      "#a": [announcementAddress(facts)],
-      kinds: [kinds.issue, kinds.pullRequest, kinds.patch, ...statusKinds.keys()],
-    },
     main: html`${announcement.description.trim() !== "" && html`<p class="lead">${foreign(announcement.description.trim(), 1_000)}</p>`}
 ${announcement.hashtags.length > 0 && html`<p>${announcement.hashtags.slice(0, 12).map((topic) => html`${tag(foreign(topic, 40))} `)}</p>`}
 ${statusNote(facts)}
 <div class="bar">${files?.picker}<details class="clone"><summary>Clone</summary>${copyLine("Clone with git", `git clone ${cloneUrl(site, name)}`)}
 ${copyLine("Clone with ngit", `git clone ${nostrUrl(site, name)}`)}
 <p class="quiet small">The second line needs <a href="https://gitworkshop.dev/ngit">ngit</a>, and is the one to contribute with.</p></details></div>
-${files ? files.view : html`<p class="note">Nothing has been pushed yet.</p>`}
-<div id="threads" data-live>
-${threadSection(site, facts, "issues", "Open issues", facts.threads.issues)}
-${threadSection(site, facts, "proposals", "Open pull requests and patches", facts.threads.proposals)}
-</div>
+<div id="code" data-live>${files ? files.view : html`<p class="note">Nothing has been pushed yet.</p>`}</div>
 ${section("about", "About")`${aboutList(site, facts)}`}`,
   });
 }
-
-const announcementAddress = ({ name }: RepositoryFacts): string =>
-  `${kinds.announcement}:${name.owner}:${name.identifier}`;
 
 function statusNote({ status, isReadOnly, partialSince, comparison }: RepositoryFacts): Html | undefined {
   if (status === "leaving")
@@ -92,15 +70,15 @@ function aboutList(site: Site, facts: RepositoryFacts): Html {
     .slice(0, 20)
     .map(
       (person) =>
-        html`<li>${personLink(person)}${person.pubkey === name.owner && html` ${tag("owner")}`}${
+        html`<li>${personLink(site, person)}${person.pubkey === name.owner && html` ${tag("owner")}`}${
           person.standing.as === "lead" && html` ${tag("lead")}`
         }${
           person.isHostedHere &&
           html` <a class="small" href="${repositoryPath(site, { ...name, owner: person.pubkey })}">their copy here</a>`
         }${standingNote(person)}</li>`,
     )}${maintainers.length > 20 && html`<li class="quiet">and ${count(maintainers.length - 20)} more</li>`}</ul></dd>
-${others.length > 0 && html`<dt>Named, not maintainers</dt><dd><ul>${others.map((person) => html`<li>${personLink(person)}${standingNote(person)}</li>`)}</ul></dd>`}
-<dt>Last push</dt><dd>${state ? html`${time(state.event.created_at)}${signer && html`, signed by ${personLink(signer)}`}` : "none yet"}</dd>
+${others.length > 0 && html`<dt>Named, not maintainers</dt><dd><ul>${others.map((person) => html`<li>${personLink(site, person)}${standingNote(person)}</li>`)}</ul></dd>`}
+<dt>Last push</dt><dd>${state ? html`${time(state.event.created_at)}${signer && html`, signed by ${personLink(site, signer)}`}` : "none yet"}</dd>
 <dt>Storage</dt><dd>${storageText(facts)}</dd>
 ${largeFilesLine(facts)}
 ${facts.format === "sha256" && html`<dt>Object ids</dt><dd>${formatName(facts.format)}: needs git 2.29 or newer, or another client that knows them</dd>`}
@@ -123,37 +101,4 @@ function storageText({ status, storage }: RepositoryFacts): string {
   const own = `${bytes(usedBytes)} of ${bytes(repositoryBytes)}`;
   // The owner of a mirror did not ask for it.
   return status === "archived" ? own : `${own}; its owner uses ${bytes(ownerUsedBytes)} of ${bytes(ownerBytes)}`;
-}
-
-/** Of issues and pull requests that are settled, the newest. */
-const shownSettled = 5;
-
-const threadTag = ({ status, kind }: Thread): Html =>
-  status === "done" ? tag(kind === kinds.issue ? "resolved" : "merged", "good") : tag(status);
-
-function threadSection(
-  site: Site,
-  facts: RepositoryFacts,
-  id: string,
-  title: string,
-  threads: readonly Thread[],
-): Html {
-  const open = threads.filter(isOpen);
-  const line = (thread: Thread): Html => {
-    const author = facts.people.get(thread.author);
-    return listLine(
-      linked(threadUrl(site, thread), foreign(thread.title, 160)),
-      [
-        thread.status !== "open" && html` ${threadTag(thread)}`,
-        thread.kind === kinds.patch && html` ${tag("patch")}`,
-        ciMarks(facts.ci.byPullRequest.get(thread.id)),
-      ],
-      html`${time(thread.created_at)}${author && html` by ${personLink(author)}`}`,
-    );
-  };
-  const settled = threads.filter((thread) => !isOpen(thread));
-  const ended = settled.length;
-  if (threads.length === 0) return section(id, title)`<p class="quiet">None.</p>`;
-  return section(id, title)`${list([...shownOf(threads), ...settled.slice(0, shownSettled)].map(line))}
-<p class="quiet small">${count(open.length)}${facts.threads.isCut && " or more"} open, ${count(ended)} settled.</p>`;
 }

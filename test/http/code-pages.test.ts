@@ -380,7 +380,7 @@ describe("code pages", { timeout: 600_000 }, () => {
       ["/blame", root],
       ["/tree", root],
       ["/commits", `${root}/commits/main`],
-      ["/issues", `${root}#issues`],
+      ["/issues/", `${root}/issues`],
     ] as const) {
       const answer = await ask(path);
       assert.deepEqual([answer.status, answer.headers.get("location")], [302, target], path);

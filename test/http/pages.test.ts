@@ -162,16 +162,15 @@ describe("pages", { timeout: 900_000 }, () => {
       "…",
       500,
     );
-    const [issues = "", proposals = ""] = (await textOf(url)).split('id="issues"')[1]?.split('id="proposals"') ?? [];
+    const issues = seen(await textOf(`${url}/issues`));
     assert.deepEqual(
-      ["Too bright", "Too dark", "Too <b>loud</b>", "Too high"].map((title) => seen(issues).includes(title)),
-      [true, true, true, true],
+      ["Too bright", "Too dark", "Too <b>loud</b>", "Too high"].map((title) => issues.includes(title)),
+      [true, false, true, true],
     );
-    assert.match(seen(issues), /Too dark closed/);
-    assert.doesNotMatch(seen(issues), /Too (?:bright|<b>loud<\/b>|high) closed/);
-    assert.match(seen(issues), /3 open, 1 settled/);
-    // Its tip is not pushed to refs/nostr but the commit is here: it is served at once.
-    assert.match(seen(proposals.split('id="about"')[0] ?? ""), /Polish the lens/);
+    assert.match(issues, /3 open 1 closed/);
+    assert.match(seen(await textOf(`${url}/issues?state=closed`)), /Too dark closed/);
+    // Its tip is not pushed to refs/nostr but the commit is here: it is served at once, and merged, because main has it.
+    assert.match(seen(await textOf(`${url}/pulls?state=closed`)), /Polish the lens merged/);
   });
 
   test("a state that lists what is not here makes the page and the badge say so", async () => {
@@ -247,8 +246,10 @@ describe("pages", { timeout: 900_000 }, () => {
   test("the landing page tells what happened and how to use the server", async () => {
     const text = seen(await textOf(`${world.origin}/`));
     for (const part of [
-      `Push to ${name}`,
-      `${name} was announced`,
+      "Sort by activity name size",
+      `${name} by`,
+      "A lamp",
+      "How to begin",
       "ngit init --grasp-server",
       "GRASP-01",
       `ws://${world.domain}`,
@@ -268,6 +269,99 @@ describe("pages", { timeout: 900_000 }, () => {
     assert.match(seen(await textOf(`${world.origin}/?q=submarine`)), /0 repositories/);
     const attacked = await textOf(`${world.origin}/?q=${encodeURIComponent('"><script>alert(1)</script>')}`);
     assert.doesNotMatch(attacked, /<script>/);
+  });
+
+  test("repositories stand on the front page as cards, by activity, name or size, by topic, so many a page", async () => {
+    const many = newKey();
+    for (let at = 0; at < 3; at++) {
+      await world.host(
+        many,
+        `boat-${at}`,
+        [{ a: "x".repeat((at + 1) * 5_000) + Math.random() }],
+        [
+          ["name", `Boat ${3 - at}`],
+          ["t", at === 0 ? "sail" : "engine"],
+        ],
+      );
+    }
+    const cards = async (query = "") =>
+      [...(await textOf(`${world.origin}/${query}`)).matchAll(/<li><h3><a href="[^"]*">(?:<bdi>)?([^<]*)/g)].map(
+        ([, title = ""]) => title,
+      );
+    const byName = await cards("?sort=name");
+    assert.deepEqual(
+      byName.filter((title) => title.startsWith("Boat")),
+      ["Boat 1", "Boat 2", "Boat 3"],
+    );
+    assert.deepEqual(byName, [...byName].sort(new Intl.Collator("en").compare));
+    assert.deepEqual(await cards("?topic=sail"), ["Boat 3"]);
+    assert.deepEqual((await cards("?topic=engine")).sort(), ["Boat 1", "Boat 2"]);
+    const front = await textOf(`${world.origin}/`);
+    assert.match(front, /href="\/\?topic=engine">(?:<bdi>)?engine(?:<\/bdi>)? <span class="quiet">2</);
+    // One line for a repository, whatever happened in it.
+    const activity = front.split('id="activity"')[1] ?? "";
+    assert.equal(activity.split(`>${name.replace("&", "&amp;")}<`).length, 2);
+    // A new issue is what happened last, an announcement that goes takes its card along.
+    await world.publish(
+      reader,
+      1621,
+      [
+        ["a", `30617:${many.pubkey}:boat-2`],
+        ["subject", "It leaks"],
+      ],
+      "",
+      -2,
+    );
+    assert.match(
+      seen((await textOf(`${world.origin}/`)).split('id="activity"')[1] ?? ""),
+      /^>Newest activity It leaks issue .* in Boat 1/,
+    );
+    await world.publish(many, 5, [["a", `30617:${many.pubkey}:boat-2`]], "", -3);
+    assert.ok(!(await cards()).includes("Boat 1"));
+    assert.doesNotMatch(await textOf(`${world.origin}/`), /It leaks/);
+  });
+
+  test("a person has a page with profile, repositories and a picture of the year, and a feed", async () => {
+    await world.publish(
+      owner,
+      0,
+      [],
+      JSON.stringify({
+        name: "Ada <b>",
+        about: "Keeps lamps",
+        website: "https://example.com/ada",
+        picture: "javascript:alert(1)",
+        nip05: "ada@example.com",
+      }),
+    );
+    const own = `${world.origin}/${npubOf(owner.pubkey)}`;
+    const page = await textOf(own);
+    assert.match(
+      seen(page),
+      /Ada <b> Keeps lamps .*ada@example\.com .*https:\/\/example\.com\/ada .*signed events in the last year/,
+    );
+    assert.match(seen(page), new RegExp(`Repositories 1 ${name} by`));
+    assert.match(page, /<svg class="spark"[^>]*role="img" aria-label="\d+ signed events? in the last year/);
+    assert.doesNotMatch(page, /javascript:|<b>/);
+    const theirs = seen(await textOf(`${world.origin}/${npubOf(maintainer.pubkey)}`));
+    assert.match(theirs, new RegExp(`Repositories None here\\. Maintains ${name} by`));
+    const nobody = await ask(`${world.origin}/${npubOf(newKey().pubkey)}`);
+    assert.equal(nobody.status, 404);
+    assert.match(seen(await nobody.text()), /nothing of this key/);
+    const slip = await ask(`${own}/`);
+    assert.deepEqual([slip.status, slip.headers.get("location")], [302, `/${npubOf(owner.pubkey)}`]);
+    for (const [feed, title] of [
+      [`${own}.atom`, `Push to ${name.replace("&", "&amp;")}`],
+      [`${url}/activity.atom`, "Light the &lt;lamp&gt;"],
+    ] as const) {
+      const answer = await ask(feed);
+      assert.equal(answer.headers.get("content-type"), "application/atom+xml; charset=utf-8");
+      const text = await answer.text();
+      assert.match(text, /^<\?xml[\s\S]*<feed xmlns="http:\/\/www\.w3\.org\/2005\/Atom">/);
+      assert.ok(text.includes(title), text);
+      assert.match(text, new RegExp(`<link href="http://${world.domain}/`));
+      assert.ok(page.includes(".atom") && (await textOf(url)).includes("/activity.atom"));
+    }
   });
 
   test("the status page has counts and versions", async () => {

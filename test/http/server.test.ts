@@ -41,6 +41,15 @@ const landingFacts = {
     npubMaxBytes: 2 ** 33,
   },
   activity: [],
+  cards: {
+    list: [],
+    choice: { sort: "activity" as const, topic: undefined, page: 1 },
+    total: 0,
+    pages: 1,
+    isCut: false,
+    topics: [],
+    people: new Map(),
+  },
   repositories: 1_234,
   events: 5,
 };

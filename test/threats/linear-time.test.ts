@@ -36,7 +36,7 @@ import { meaningOf, meaningOfNegErr } from "../../src/sync/core/closed-reasons.j
 import { listedRelay } from "../../src/sync/core/wanted.js";
 import { escapeHtml, foreign, webUrl } from "../../src/web/html.js";
 import { renderMarkdown } from "../../src/web/markdown.js";
-import { titleOf } from "../../src/web/threads.js";
+import { titleOf } from "../../src/web/talk/thread.js";
 
 const hex = "ab".repeat(32);
 const npub = "npub14w46h2at4w46h2at4w46h2at4w46h2at4w46h2at4w46h2at4w4squk6te";

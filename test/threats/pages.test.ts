@@ -2,19 +2,24 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { kinds } from "../../src/nostr/event.js";
+import { kinds, type Pubkey } from "../../src/nostr/event.js";
 import type { Filter } from "../../src/nostr/filter.js";
-import type { Reader, StoredRow } from "../../src/store/port.js";
-import { KnownRoots, threadsOf } from "../../src/web/threads.js";
+import type { Store, StoredRow } from "../../src/store/port.js";
+import { ThreadIndex } from "../../src/web/talk/thread-index.js";
 import { heldHere, mebibyte } from "../harness/held-memory.js";
 import { newKey, type PagesWorld, startPagesWorld } from "../http/pages-world.js";
 
-/** Rows of so many bytes for every question, and how many bytes of them were taken. */
-function fatReader(rows: number, size: number): { reader: Reader; taken: () => number; parsed: () => number } {
-  let taken = 0;
+const owner = "ab".repeat(32) as Pubkey;
+const address = `30617:${owner}:fat`;
+
+/** Rows of so many bytes for every question, and how many bytes of them were looked at. */
+function fatStore(rows: number, size: number): { store: Store; lookedAt: () => number; parsed: () => number } {
+  let lookedAt = 0;
   let parsed = 0;
   const row = (kind: number, index: number): StoredRow => {
-    const id = index.toString(16).padStart(64, `${kind % 10}`);
+    const id = index.toString(16).padStart(64, "0");
+    const tags = [["a", address]];
+    const event = { id, pubkey: owner, created_at: index, kind, tags, content: `title ${index}\n${"x".repeat(100)}` };
     return {
       seq: index + 1,
       id,
@@ -22,18 +27,26 @@ function fatReader(rows: number, size: number): { reader: Reader; taken: () => n
       size,
       get event() {
         parsed += size;
-        return { id, pubkey: "ab".repeat(32), kind, created_at: index, tags: [], content: `title ${index}` };
+        return event;
+      },
+      get json() {
+        const text = Buffer.from(JSON.stringify(event));
+        return {
+          toString(encoding: BufferEncoding, start: number, end: number) {
+            lookedAt += end - start;
+            return text.toString(encoding, start, end);
+          },
+        };
       },
     } as unknown as StoredRow;
   };
   async function* query(filters: readonly Filter[]): AsyncGenerator<readonly StoredRow[]> {
     const kind = filters[0]?.kinds?.[0] ?? 1;
-    for (let index = 0; index < rows; index++) {
-      taken += size;
-      yield [row(kind, index)];
-    }
+    if (kind !== kinds.issue) return;
+    for (let index = 0; index < rows; index++) yield [row(kind, index)];
   }
-  return { reader: { query } as unknown as Reader, taken: () => taken, parsed: () => parsed };
+  const store = { query, latest: async () => undefined, row: async () => undefined, onCommit: () => () => undefined };
+  return { store: store as unknown as Store, lookedAt: () => lookedAt, parsed: () => parsed };
 }
 
 async function withWorld(story: (world: PagesWorld) => Promise<void>): Promise<void> {
@@ -51,18 +64,19 @@ async function withWorld(story: (world: PagesWorld) => Promise<void>): Promise<v
 }
 
 describe("threat 33", { timeout: 200_000 }, () => {
-  test("threat 33: a repository's page reads so many bytes of issues and no more, and none of them twice", async () => {
-    const known = new KnownRoots();
-    const first = fatReader(300, mebibyte);
-    const threads = await threadsOf(first.reader, known, "30617:a:b", new Set());
-    assert.ok(first.taken() <= 24 * mebibyte, `${first.taken() / mebibyte} MiB were taken`);
-    assert.equal(threads.isCut, true);
-    assert.equal(threads.issues[0]?.title, "title 0");
-    const again = fatReader(300, mebibyte);
-    await threadsOf(again.reader, known, "30617:a:b", new Set());
-    assert.equal(again.parsed(), 0, "roots that were read once are known");
-    const small = fatReader(200, 1_000);
-    assert.equal((await threadsOf(small.reader, new KnownRoots(), "30617:a:b", new Set())).issues.length, 200);
+  test("threat 33: of large issues a list reads the beginnings and no more, and none of them twice", async () => {
+    const fat = fatStore(300, mebibyte);
+    const index = new ThreadIndex(fat.store);
+    const threads = await index.of({ owner, identifier: "fat" });
+    assert.equal(fat.parsed(), 0, "no event of a megabyte is read as a whole");
+    assert.ok(fat.lookedAt() <= 300 * 32 * 1024, `${fat.lookedAt() / mebibyte} MiB were looked at`);
+    // One that is large hides none that is older.
+    assert.equal(threads.issues.length, 300);
+    assert.equal(threads.issues[0]?.title, "title 299");
+    const before = fat.lookedAt();
+    await index.of({ owner, identifier: "fat" });
+    assert.equal(fat.lookedAt(), before, "issues that were read once are known");
+    index.close();
   });
 
   test("threat 33: many readers of a page about large issues cost no memory each", async () => {
@@ -80,7 +94,7 @@ describe("threat 33", { timeout: 200_000 }, () => {
           index * 600,
         );
       }
-      const url = world.url(owner, "fat");
+      const url = `${world.url(owner, "fat")}/issues`;
       assert.match(await (await fetch(url)).text(), /Issue 0/);
       const before = heldHere();
       let most = 0;

@@ -137,7 +137,8 @@ const noPatch: Patch = { isBinary: false, hunks: [], added: 0, removed: 0, isCut
 
 const hunkHead = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/s;
 
-function patchOf(section: Buffer, most: number): Patch {
+/** The hunks of one file's part of a patch; no more than so many lines. */
+export function patchOf(section: Buffer, most: number): Patch {
   const hunks: (Omit<Hunk, "lines"> & { readonly lines: DiffLine[] })[] = [];
   let [isBinary, isCut, lines, added, removed, old, fresh] = [false, false, 0, 0, 0, 0, 0];
   for (const line of section.toString("utf8").split("\n")) {

@@ -194,3 +194,42 @@ export async function mergeBase(repository: GitRepository, one: Oid, other: Oid)
   const oid = bytes.toString("latin1").trim();
   return isOid(oid) ? oid : undefined;
 }
+
+const maxProposedBytes = 2 * 2 ** 20;
+
+/**
+ * Which of the tips the head reaches. All must be here: one that is not would not be named, as if it were reached. Those that
+ * were not told apart in time count as not reached.
+ */
+export async function reachedOf(repository: GitRepository, head: Oid, tips: readonly Oid[]): Promise<ReadonlySet<Oid>> {
+  const { bytes, end } = await runForText(
+    repository,
+    ["rev-list", "--ignore-missing", "--stdin"],
+    revisions(tips, [head]),
+    { maxBytes: maxProposedBytes },
+  );
+  if (end !== "complete") return new Set();
+  const outside = new Set(bytes.toString("latin1").split("\n"));
+  return new Set(tips.filter((tip) => !outside.has(tip)));
+}
+
+const maxPathBytes = 2 ** 20;
+
+/**
+ * What a head's line of history had before it merged that commit: the first parent of the merge. Undefined: the commit was not
+ * brought by a merge of its own, or that was not found in time.
+ */
+export async function beforeMerge(repository: GitRepository, head: Oid, commit: Oid): Promise<Oid | undefined> {
+  const { bytes, end } = await runForText(
+    repository,
+    ["rev-list", "--ancestry-path", "--reverse", "--parents", "--stdin"],
+    revisions([head], [commit]),
+    { maxBytes: maxPathBytes },
+  );
+  if (end !== "complete" && end !== "cut") return undefined;
+  for (const line of bytes.toString("latin1").split("\n")) {
+    const [, first, ...others] = line.split(" ");
+    if (others.includes(commit) && isOid(first)) return first;
+  }
+  return undefined;
+}

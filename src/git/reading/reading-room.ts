@@ -2,6 +2,7 @@
 // of git takes a place of its own limiter, so that readers wait for each other and never a push or an event for them.
 // What an id names never changes, so answers by id are kept until newer ones push them out.
 
+import { createHash } from "node:crypto";
 import { Turns } from "../../base/budget/turns.js";
 import type { Clock } from "../../base/clock.js";
 import { KeptValues } from "../../base/kept-values.js";
@@ -228,6 +229,28 @@ export class ReadingRoom {
   mergeBase(repository: GitRepository, one: Oid, other: Oid, visitor: Visitor): Promise<Looked<Oid | undefined>> {
     const read = () => history.mergeBase(repository, one, other);
     return this.#once(repository, `base ${one} ${other}`, visitor, read, () => 100);
+  }
+
+  /** Which of these commits the head has; those that are not here at all it has not. */
+  async reachedOf(
+    repository: GitRepository,
+    head: Oid,
+    tips: readonly Oid[],
+    visitor: Visitor,
+  ): Promise<Looked<ReadonlySet<Oid>>> {
+    const read = async (): Promise<ReadonlySet<Oid>> => {
+      const here: Oid[] = [];
+      for (const tip of tips) if (await this.commit(repository, tip)) here.push(tip);
+      return here.length === 0 ? new Set() : history.reachedOf(repository, head, here);
+    };
+    const asked = createHash("sha256").update(tips.join(" ")).digest("base64url");
+    return await this.#once(repository, `reached ${head} ${asked}`, visitor, read, (found) => found.size * 100);
+  }
+
+  /** What the head's history had before it merged that commit. */
+  beforeMerge(repository: GitRepository, head: Oid, commit: Oid, visitor: Visitor): Promise<Looked<Oid | undefined>> {
+    const read = () => history.beforeMerge(repository, head, commit);
+    return this.#once(repository, `merge ${head} ${commit}`, visitor, read, () => 100);
   }
 
   /** Against the empty tree when there is nothing before. */

@@ -57,22 +57,24 @@
     waiting = true;
     setTimeout(() => { waiting = false; refresh(); }, 3000);
   };
-  const listen = (filter, base) => {
+  const listen = (filters, base) => {
     const socket = new WebSocket(location.origin.replace(/^http/, "ws") + base + "/");
     let isLive = false;
-    socket.onopen = () => socket.send(JSON.stringify(["REQ", "page", filter]));
+    socket.onopen = () => socket.send(JSON.stringify(["REQ", "page", ...filters]));
     socket.onmessage = ({ data }) => {
       const [verb] = JSON.parse(data);
       if (verb === "EOSE") isLive = true;
       else if (verb === "EVENT" && isLive) refreshSoon();
     };
-    socket.onclose = () => setTimeout(() => listen(filter, base), 60000);
+    socket.onclose = () => setTimeout(() => listen(filters, base), 60000);
   };
 
   tellTimes();
   addCopyButtons();
   setInterval(tellTimes, 60000);
   const { listenFor, base = "", everySeconds } = document.body.dataset;
-  if (listenFor) listen(Object.assign(JSON.parse(listenFor), { since: Math.floor(Date.now() / 1000) }), base);
+  // Without a beginning: a push is served later than its state was signed.
+  if (listenFor) listen(JSON.parse(listenFor).map((filter) => ({ ...filter, limit: 1 })), base);
+  document.addEventListener("holdfast:changed", refresh);
   if (everySeconds) setInterval(() => document.hidden || refresh(), Number(everySeconds) * 1000);
 })();

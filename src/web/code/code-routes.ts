@@ -18,6 +18,7 @@ import { parseNpub } from "../../nostr/nip19.js";
 import { isOid, type Oid } from "../../nostr/nip34.js";
 import { governingState } from "../../operator/repositories.js";
 import { type CiResults, ciMarks, ciResultsOf } from "../ci-results.js";
+import { repositoryFeed } from "../feeds.js";
 import { html, time } from "../html.js";
 import { repositoryPath, type Site } from "../layout.js";
 import {
@@ -27,15 +28,13 @@ import {
   type VisitorRates,
   waitingRepositoryPage,
 } from "../page-limits.js";
-import {
-  comparisonOf,
-  factsOf,
-  findRepository,
-  publicMaintainers,
-  type RepositorySources,
-} from "../repository-facts.js";
+import { peopleOf, personLink } from "../people.js";
+import { publicMaintainers } from "../public-maintainers.js";
+import { comparisonOf, factsOf, findRepository, type RepositorySources } from "../repository-facts.js";
 import { repositoryPage } from "../repository-page.js";
-import { peopleOf, personLink } from "../threads.js";
+import { proposalsOf } from "../talk/proposals.js";
+import { type Talk, talkPage } from "../talk/talk-routes.js";
+import { isOpen } from "../talk/thread.js";
 import { archivedOf, sendArchive } from "./archive.js";
 import { blamePage } from "./blame-page.js";
 import { blobPage } from "./blob-page.js";
@@ -137,10 +136,12 @@ async function show(
   const { ip, query } = request;
   const visitor = { ip, signal: untilClosed(response), mayStartGit: () => rates.takeGitPage(ip) };
   const { room, painter } = sources;
-  const looking: Looking = { site, found, root: repositoryPath(site, name), room, painter, visitor, query };
-  if (rest === "") return await firstPage(looking, sources);
+  const quiet: Looking = { site, found, root: repositoryPath(site, name), room, painter, visitor, query };
+  const talk = { store: sources.store, threads: await sources.threads.of(name) };
+  const looking = await withTalk(quiet, talk);
+  if (rest === "") return await firstPage(looking, sources, talk);
   const path = codePathOf(rest);
-  const shown = path ? await pageOf(looking, sources, rates, path, request, response) : "missing";
+  const shown = path ? await pageOf(looking, sources, talk, rates, path, request, response) : "missing";
   return shown === "missing" ? nothingThere(looking) : shown;
 }
 
@@ -154,9 +155,24 @@ const nothingThere = (looking: Looking): Document =>
     html`This repository has no such page, branch or file. It may have been renamed or removed: <a href="${looking.root}">look at what there is</a>.`,
   );
 
-async function firstPage(looking: Looking, sources: CodeSources): Promise<Exclude<Shown, "missing">> {
+/** The numbers beside the tabs. */
+async function withTalk(looking: Looking, { threads }: Talk): Promise<Looking> {
+  const proposals = await proposalsOf(looking, threads);
+  const counts = {
+    openIssues: threads.issues.filter(isOpen).length,
+    openProposals: proposals.filter(isOpen).length,
+    maintainers: [...threads.maintainers],
+  };
+  return { ...looking, found: { ...looking.found, talk: counts } };
+}
+
+async function firstPage(
+  looking: Looking,
+  sources: CodeSources,
+  { threads }: Talk,
+): Promise<Exclude<Shown, "missing">> {
   const { site, found, room, visitor } = looking;
-  const facts = await factsOf(sources, found, visitor.signal);
+  const facts = await factsOf(sources, found, threads, visitor.signal);
   const place = startPlace(found.table);
   const commit = place && (await room.commit(found.repository, place.commit));
   if (!place || !commit) return repositoryPage(site, facts, undefined);
@@ -173,6 +189,7 @@ async function firstPage(looking: Looking, sources: CodeSources): Promise<Exclud
 async function pageOf(
   looking: Looking,
   sources: CodeSources,
+  talk: Talk,
   rates: VisitorRates,
   { page, segments }: CodePath,
   request: RouteRequest,
@@ -188,10 +205,12 @@ async function pageOf(
       return segments.length > 0
         ? "missing"
         : copiesPage(looking, sources.peersOf(found.announcement), sources.outboxOf(found.announcement));
+    case "activity.atom":
+      return segments.length > 0 ? "missing" : await repositoryFeed(looking, talk);
     case "issues":
-      return { redirect: `${root}#issues` };
     case "pulls":
-      return { redirect: `${root}#proposals` };
+    case "text":
+      return await talkPage(looking, talk, page, segments.map(String));
     case "commit": {
       const [oid] = segments.map(String);
       return segments.length === 1 && isOid(oid)
@@ -276,6 +295,7 @@ async function branchesOf(looking: Looking, { store }: CodeSources): Promise<Sho
   const { found } = looking;
   const state = await governingState(store, found.row);
   const signer = state && (await peopleOf(store, [state.author])).get(state.author);
-  const signedBy = state && html`${signer && html`${personLink(signer)} `}${time(state.event.created_at)}`;
+  const signedBy =
+    state && html`${signer && html`${personLink(looking.site, signer)} `}${time(state.event.created_at)}`;
   return await branchesPage(looking, comparisonOf(found.table, state), signedBy);
 }
