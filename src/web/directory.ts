@@ -51,21 +51,21 @@ export const activityOf = ({ push, talk, announcedAt }: DirectoryEntry, nowSecon
 export class Directory {
   readonly #entries = new Map<string, DirectoryEntry>();
   readonly #changed = new Set<string>();
-  readonly #stop: () => void;
+  #stop: (() => void) | undefined;
   #read: Promise<void> | undefined;
   #list: readonly DirectoryEntry[] | undefined;
   isCut = false;
 
-  constructor(readonly store: Store) {
-    this.#stop = store.onCommit((commit) => this.#follow(commit));
-  }
+  constructor(readonly store: Store) {}
 
   close(): void {
-    this.#stop();
+    this.#stop?.();
   }
 
   /** In no particular order; the same list until something changes. */
   async all(): Promise<readonly DirectoryEntry[]> {
+    // Events cost nothing here as long as nobody reads pages.
+    this.#stop ??= this.store.onCommit((commit) => this.#follow(commit));
     this.#read ??= this.#readAll().catch((error: unknown) => {
       this.#read = undefined;
       throw error;
@@ -142,7 +142,6 @@ export class Directory {
 
   /** Quick: called with every commit of the store. */
   #follow(commit: Commit): void {
-    if (!this.#read) return;
     for (const key of commit.changedKeys("catalogue")) if (/^[0-9a-f]{64}:/.test(key)) this.#changed.add(key);
     for (const entry of commit.entries) {
       if (entry.type === "removed") this.#removed(entry.id, entry.address);

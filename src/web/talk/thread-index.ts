@@ -208,18 +208,18 @@ interface Kept {
 
 export class ThreadIndex {
   readonly #kept = new Map<string, Kept>();
-  readonly #stop: () => void;
+  #stop: (() => void) | undefined;
 
-  constructor(readonly store: Store) {
-    this.#stop = store.onCommit((commit) => this.#follow(commit));
-  }
+  constructor(readonly store: Store) {}
 
   close(): void {
-    this.#stop();
+    this.#stop?.();
     this.#kept.clear();
   }
 
   async of(name: RepositoryName): Promise<RepositoryThreads> {
+    // Events cost nothing here as long as nobody reads pages.
+    this.#stop ??= this.store.onCommit((commit) => this.#follow(commit));
     const key = repositoryKey(name);
     let kept = this.#kept.get(key);
     if (kept?.threads?.isStale) kept = undefined;
