@@ -10,6 +10,7 @@ import { html } from "./html.js";
 import type { Site } from "./layout.js";
 import { retryAfterSeconds, tryLaterPage, type VisitorRates } from "./page-limits.js";
 import { comparisonOf, type OverallStanding, type RepositorySources, releasedRow } from "./repository-facts.js";
+import { overallWords } from "./repository-page.js";
 
 function nameOf(path: GitPath | undefined): RepositoryName | undefined {
   const owner = path && path.area === "main" ? parseNpub(path.npub) : undefined;
@@ -51,7 +52,7 @@ async function badgeWord({ store, repositories }: RepositorySources, name: Repos
 type BadgeWord = OverallStanding | "waiting" | "unknown";
 
 const colours: Readonly<Record<BadgeWord, string>> = {
-  "in line": "#1d6b3f",
+  complete: "#1d6b3f",
   partial: "#8a5300",
   differs: "#a3271f",
   none: "#566068",
@@ -61,8 +62,9 @@ const colours: Readonly<Record<BadgeWord, string>> = {
 
 const widthOf = (text: string): number => Math.round(text.length * 6.6 + 12);
 
-function badge(word: BadgeWord): string {
-  const label = "state";
+function badge(state: BadgeWord): string {
+  const label = "branches";
+  const word = state === "waiting" ? "waiting for data" : state === "unknown" ? "unknown" : overallWords[state];
   const [left, right] = [widthOf(label), widthOf(word)];
-  return html`<svg xmlns="http://www.w3.org/2000/svg" width="${left + right}" height="20" role="img" aria-label="${label}: ${word}"><title>${label}: ${word}</title><clipPath id="r"><rect width="${left + right}" height="20" rx="4"/></clipPath><g clip-path="url(#r)"><rect width="${left}" height="20" fill="#333a3e"/><rect x="${left}" width="${right}" height="20" fill="${colours[word]}"/></g><g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11"><text x="${left / 2}" y="14">${label}</text><text x="${left + right / 2}" y="14">${word}</text></g></svg>`.toString();
+  return html`<svg xmlns="http://www.w3.org/2000/svg" width="${left + right}" height="20" role="img" aria-label="${label}: ${word}"><title>${label}: ${word}</title><clipPath id="r"><rect width="${left + right}" height="20" rx="4"/></clipPath><g clip-path="url(#r)"><rect width="${left}" height="20" fill="#333a3e"/><rect x="${left}" width="${right}" height="20" fill="${colours[state]}"/></g><g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11"><text x="${left / 2}" y="14">${label}</text><text x="${left + right / 2}" y="14">${word}</text></g></svg>`.toString();
 }

@@ -7,7 +7,7 @@ const held = (refs: Record<string, string>) => new Map(Object.entries(refs).map(
 const signed = (refs: Record<string, string>) => Object.entries(refs).map(([name, value]) => ({ name, value }));
 
 const rows: [string, Record<string, string> | undefined, Record<string, string>, string, string[]][] = [
-  ["all as signed", { "refs/heads/main": one }, { "refs/heads/main": one }, "in line", ["main equal"]],
+  ["all as signed", { "refs/heads/main": one }, { "refs/heads/main": one }, "complete", ["main equal"]],
   ["another commit", { "refs/heads/main": one }, { "refs/heads/main": two }, "differs", ["main differs"]],
   [
     "signed and not here",
@@ -24,12 +24,12 @@ const rows: [string, Record<string, string> | undefined, Record<string, string>,
     ["main equal", "v1 unsigned"],
   ],
   ["nothing signed yet", undefined, {}, "none", []],
-  ["signed to be empty", {}, {}, "in line", []],
+  ["signed to be empty", {}, {}, "complete", []],
   [
     "other refs are nobody's business",
     { "refs/heads/main": one },
     { "refs/heads/main": one, "refs/nostr/x": two },
-    "in line",
+    "complete",
     ["main equal"],
   ],
 ];

@@ -204,7 +204,7 @@ export interface ComparedRef {
 }
 
 /** `none`: nothing has been signed yet. `partial`: what is held is as signed, but something signed is not here. */
-export type OverallStanding = "in line" | "partial" | "differs" | "none";
+export type OverallStanding = "complete" | "partial" | "differs" | "none";
 
 export interface Comparison {
   readonly refs: readonly ComparedRef[];
@@ -246,5 +246,5 @@ export function compareRefs(
 
 function overallOf(refs: readonly ComparedRef[]): OverallStanding {
   if (refs.some(({ standing }) => standing === "differs" || standing === "unsigned")) return "differs";
-  return refs.some(({ standing }) => standing === "missing") ? "partial" : "in line";
+  return refs.some(({ standing }) => standing === "missing") ? "partial" : "complete";
 }

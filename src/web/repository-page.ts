@@ -6,6 +6,7 @@ import type { Document } from "../http/routes.js";
 import { npubOf } from "../nostr/nip19.js";
 import { formatName } from "../nostr/nip34.js";
 import { ciMarks } from "./ci-results.js";
+import { behindWords, type CopyCount } from "./code/copies-page.js";
 import { repositoryFrame } from "./code/frame.js";
 import { bytes, count, counted, foreign, foreignLink, type Html, html, shortNpub, time, webUrl } from "./html.js";
 import { badgePath, clientUrl, cloneUrl, copyLine, naddr, nostrUrl, repositoryPath, type Site } from "./layout.js";
@@ -13,11 +14,19 @@ import { personLink } from "./people.js";
 import { section, tag } from "./pieces.js";
 import type { Maintainer, OverallStanding, RepositoryFacts } from "./repository-facts.js";
 
+/** Whether what is held is what the maintainers signed, in a reader's words. */
+export const overallWords: Readonly<Record<OverallStanding, string>> = {
+  complete: "signed and complete",
+  partial: "signed, not complete yet",
+  differs: "not as signed",
+  none: "not signed yet",
+};
+
 export const overallTags: Readonly<Record<OverallStanding, Html>> = {
-  "in line": tag("signed and complete", "good"),
-  partial: tag("signed, not complete yet", "warn"),
-  differs: tag("not as signed", "bad"),
-  none: tag("not signed yet"),
+  complete: tag(overallWords.complete, "good"),
+  partial: tag(overallWords.partial, "warn"),
+  differs: tag(overallWords.differs, "bad"),
+  none: tag(overallWords.none),
 };
 
 /** `files`: what its head holds; undefined while it has no commit. */
@@ -25,13 +34,19 @@ export function repositoryPage(
   site: Site,
   facts: RepositoryFacts,
   files: { readonly picker: Html; readonly view: Html } | undefined,
+  copies: CopyCount,
 ): Document {
   const { announcement, name, table } = facts;
   const tip = table.refs.get(table.head)?.oid;
   return repositoryFrame(site, facts, {
     tab: "code",
     description: announcement.description,
-    marks: [overallTags[facts.comparison.overall], ciMarks(tip && facts.ci.byCommit.get(tip))],
+    marks: [
+      overallTags[facts.comparison.overall],
+      copies.behind > 0 &&
+        html` <a class="tag warn" href="${repositoryPath(site, name)}/copies">${behindWords(copies)}</a>`,
+      ciMarks(tip && facts.ci.byCommit.get(tip)),
+    ],
     main: html`${announcement.description.trim() !== "" && html`<p class="lead">${foreign(announcement.description.trim(), 1_000)}</p>`}
 ${announcement.hashtags.length > 0 && html`<p>${announcement.hashtags.slice(0, 12).map((topic) => html`${tag(foreign(topic, 40))} `)}</p>`}
 ${statusNote(facts)}
@@ -49,7 +64,7 @@ function statusNote({ status, isReadOnly, partialSince, comparison }: Repository
   if (status === "archived")
     return html`<p class="note">Archived here${isReadOnly && ", read-only"}: its announcement does not list this server, which keeps a copy.${isReadOnly && " Push to a server it lists."}</p>`;
   if (comparison.overall === "partial")
-    return html`<p class="note">Some of what the state lists is not here yet${partialSince !== undefined && html`, since ${time(partialSince)}`}. What is here is as signed.</p>`;
+    return html`<p class="note">Some of what its maintainers signed is not here yet${partialSince !== undefined && html`, since ${time(partialSince)}`}. What is here is as signed.</p>`;
   return undefined;
 }
 
@@ -85,7 +100,7 @@ ${facts.format === "sha256" && html`<dt>Object ids</dt><dd>${formatName(facts.fo
 <dt>Identifier</dt><dd><code>${foreign(name.identifier, 300)}</code></dd>
 ${web.length > 0 && html`<dt>Web</dt><dd><ul>${web.map((url) => html`<li>${foreignLink(url, foreign(url, 100))}</li>`)}</ul></dd>`}
 ${client !== undefined && html`<dt>Open in</dt><dd><a href="${client}">gitworkshop.dev</a> or <a href="nostr:${address}">a Nostr client</a></dd>`}
-<dt>Badge</dt><dd><a href="${site.basePath}${badgePath(name)}"><img src="${site.basePath}${badgePath(name)}" alt="Badge, state: ${facts.comparison.overall}" height="20"></a></dd>
+<dt>Badge</dt><dd><a href="${site.basePath}${badgePath(name)}"><img src="${site.basePath}${badgePath(name)}" alt="Badge: ${overallWords[facts.comparison.overall]}" height="20"></a></dd>
 </dl>`;
 }
 

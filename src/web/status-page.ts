@@ -48,7 +48,7 @@ ${section(
 ${section(
   "relays",
   "Relays",
-)`<p class="quiet">Other servers that repositories here name, and how each has been in the last day. Found late: events they had that did not come at once. Compared clean: when nothing they had was missing here, for the repository whose turn was longest ago.</p>
+)`<p class="quiet">Other servers that repositories here name, and how each has been in the last day. Found late: events they had that did not come at once. Found equal: when nothing they had was missing here, for the repository whose turn was longest ago.</p>
 ${relays.length === 0 ? quiet("No other relay is followed.") : relayTable(relays, historyOf)}
 ${facts.outbox && html`<p class="quiet">${outboxWords(facts.outbox)}</p>`}`}
 ${section("versions", "Versions")`<dl class="facts short">
@@ -69,7 +69,7 @@ function relayTable(relays: readonly RelayStatus[], historyOf: (url: string) => 
     ["Health", ({ health, isConnected }) => [healthTags[health], !isConnected && off]],
     ["Last event", ({ lastEvent }) => timeOr(lastEvent, "none")],
     ["Found late", ({ gapEvents }) => count(gapEvents)],
-    ["Compared clean", ({ compared }) => comparedClean(compared)],
+    ["Found equal", ({ compared }) => comparedClean(compared)],
     ["Last day", ({ url }) => sparkline(historyOf(url))],
   ])}
 ${andMore(ordered.length, shownRelays)}`;

@@ -93,7 +93,7 @@ export async function setScene(): Promise<Scene> {
   ]);
   const full = world.url(owner, identifier);
   await world.git(copy.folder, "push", "--quiet", full, "main", "stations", "v1.0.0");
-  const results = ["in step", "failed"].map((word) => new RegExp(`<span class="tag \\w+">${word}<`));
+  const results = ["equal", "out of reach"].map((word) => new RegExp(`<span class="tag \\w+">${word}<`));
   await until(async () => {
     const page = await (await fetch(`${full}/copies`)).text();
     return page.includes("Tidewater") && results.every((result) => result.test(page));

@@ -185,15 +185,15 @@ describe("pages", { timeout: 900_000 }, () => {
     ];
     await world.publish(other, 30618, state);
     await world.git(folder, "push", "--quiet", world.url(other, "partly"), "main");
-    await until(async () => (await (await ask(badgeUrl)).text()).includes("state: partial"));
+    await until(async () => (await (await ask(badgeUrl)).text()).includes("branches: signed, not complete yet"));
     const first = seen(await textOf(world.url(other, "partly")));
-    assert.match(first, /signed, not complete yet.*Some of what the state lists is not here yet/);
+    assert.match(first, /signed, not complete yet.*Some of what its maintainers signed is not here yet/);
     const text = seen(await textOf(`${world.url(other, "partly")}/branches`));
     assert.match(text, /lost 11111111 none missing here/);
     assert.match(text, new RegExp(`main default ${tip.slice(0, 8)} ${tip.slice(0, 8)} as signed`));
     const lighthouse = await ask(`${world.origin}/badge/${npubOf(owner.pubkey)}/${identifier}.svg`);
     assert.equal(lighthouse.headers.get("content-type"), "image/svg+xml");
-    assert.match(await lighthouse.text(), /state: in line/);
+    assert.match(await lighthouse.text(), /branches: signed and complete/);
     assert.equal((await ask(`${world.origin}/badge/${npubOf(other.pubkey)}/nothing.svg`)).status, 404);
   });
 
@@ -214,7 +214,7 @@ describe("pages", { timeout: 900_000 }, () => {
     assert.doesNotMatch(seen(await textOf(`${world.origin}/?q=Secret`)), /Secret name/);
     assert.match(
       await (await ask(`${world.origin}/badge/${npubOf(waiting.pubkey)}/hush.svg`)).text(),
-      /state: waiting/,
+      /branches: waiting for data/,
     );
   });
 

@@ -340,25 +340,25 @@ test("a repository's public page says when its relays and git servers were in st
   await client.publish(signed(key, 30618, tags, "", nowSeconds() + 2));
   const row = async (place: string): Promise<string> =>
     (await (await fetch(`${url}/copies`)).text()).split("<tr>").find((part) => part.includes(`<bdi>${place}`)) ?? "";
-  await until("the relay is in step", async () => (await row(relay.url)).includes(">in step<"), withinMs);
-  assert.match(await row("http://127.0.0.1:9"), />not yet</);
+  await until("the relay is in step", async () => (await row(relay.url)).includes(">equal<"), withinMs);
+  assert.match(await row("http://127.0.0.1:9"), />not compared yet</);
   await until(
     "the git server was asked",
     async () => {
       await server.operate("purgatory.ask", { repository: name }).catch(() => undefined);
-      return (await row("http://127.0.0.1:9")).includes(">failed<");
+      return (await row("http://127.0.0.1:9")).includes(">out of reach<");
     },
     withinMs,
   );
   await relay.stop();
-  await until("the relay failed", async () => (await row(relay.url)).includes(">failed<"), withinMs);
+  await until("the relay failed", async () => (await row(relay.url)).includes(">out of reach<"), withinMs);
   const page = await (await fetch(url)).text();
   assert.match(page, /<dt>Storage<\/dt><dd>[\d.]+ (?:bytes|KiB) of 10 GiB; its owner uses/);
   const copies = await (await fetch(`${url}/copies`)).text();
   for (const shown of [page, copies]) assert.doesNotMatch(shown, /refused|ECONN|connect-failed/);
   await relay.listen();
   await server.operate("relays.reconnect", { relay: relay.url });
-  await until("the relay is back", async () => (await row(relay.url)).includes(">in step<"), withinMs);
+  await until("the relay is back", async () => (await row(relay.url)).includes(">equal<"), withinMs);
 });
 
 test("a repository is shown, checked, tidied, un-hosted, restored and banned", async () => {

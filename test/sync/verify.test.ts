@@ -102,7 +102,7 @@ test("a repository that is the same everywhere: every copy is named, exit 0, and
   const asked = await fetch(`${here.repositoryUrl(owner, identifier)}/copies`, { headers: { accept: "text/html" } });
   const page = await asked.text();
   const row = page.split("<tr>").find((one) => one.includes(plain.url(identifier).replace("https://", ""))) ?? "";
-  assert.match(row, /data-label="Compared clean"><span><time /);
+  assert.match(row, /data-label="Found equal"><span><time /);
 });
 
 test("what differs is told by copy and side, exit 1; held and refused events are not missing", async () => {

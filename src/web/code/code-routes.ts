@@ -43,7 +43,7 @@ import type { Painter } from "./colours/painted.js";
 import { commitPage } from "./commit-page.js";
 import { commitsPage } from "./commits-page.js";
 import { comparedOf, comparePage } from "./compare-page.js";
-import { copiesPage } from "./copies-page.js";
+import { copiesPage, countCopies } from "./copies-page.js";
 import { findPage } from "./find-page.js";
 import { codeUrl } from "./frame.js";
 import { branchPicker, type Looking, type Shown, sorryPage } from "./looking.js";
@@ -173,17 +173,18 @@ async function firstPage(
 ): Promise<Exclude<Shown, "missing">> {
   const { site, found, room, visitor } = looking;
   const facts = await factsOf(sources, found, threads, visitor.signal);
+  const copies = countCopies(sources.peersOf(found.announcement));
   const place = startPlace(found.table);
   const commit = place && (await room.commit(found.repository, place.commit));
-  if (!place || !commit) return repositoryPage(site, facts, undefined);
+  if (!place || !commit) return repositoryPage(site, facts, undefined, copies);
   const tree = await room.entryAt(found.repository, commit.tree, []);
   const view = tree ? await folderView(looking, place, tree, commit) : "too-large";
   const picker = branchPicker(looking, place, "tree");
   if (view === "too-large") {
     const note = html`<p class="note">Its files are too many for a page: <code>git clone</code> has them all.</p>`;
-    return repositoryPage(site, facts, { picker, view: note });
+    return repositoryPage(site, facts, { picker, view: note }, copies);
   }
-  return view.ok ? repositoryPage(site, facts, { picker, view: view.value }) : view.code;
+  return view.ok ? repositoryPage(site, facts, { picker, view: view.value }, copies) : view.code;
 }
 
 async function pageOf(

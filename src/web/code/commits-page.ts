@@ -51,7 +51,7 @@ export async function commitsPage(
     ref: place.inAddress,
     title: `Commits of ${where}`.slice(0, 120),
     main: html`${isProposal && proposalNote()}<div class="bar">${branchPicker(looking, place, "commits")} ${place.path.length > 0 && pathLine(looking, place)}</div>
-<section class="log"><h2>Commits</h2>
+<section class="log" id="log" data-live><h2>Commits</h2>
 <ol class="list${graph && ` graphed lanes${graph.lanes}`}">${lines.map(
       ({ oid, subject, author, time: seconds, parents }, index): Html =>
         html`<li>${graph?.rows[index]}<a class="title" href="${commitUrl(root, oid)}">${foreign(subject || "(no message)", 160)}</a>${parents.length > 1 && html` <span class="tag">merge</span>`}${ciMarks(ci.get(oid))}

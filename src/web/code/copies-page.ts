@@ -9,12 +9,25 @@ import { repositoryFrame } from "./frame.js";
 import type { Looking } from "./looking.js";
 
 const tags: Readonly<Record<PeerStatus["result"], Html>> = {
-  "in step": tag("in step", "good"),
-  ok: tag("ok", "good"),
-  failed: tag("failed", "bad"),
-  "not yet": tag("not yet"),
-  "not followed": tag("not followed"),
+  "in step": tag("equal", "good"),
+  ok: tag("answers", "good"),
+  failed: tag("out of reach", "bad"),
+  "not yet": tag("not compared yet"),
+  "not followed": tag("not watched"),
 };
+
+export interface CopyCount {
+  readonly behind: number;
+  readonly all: number;
+}
+
+export const countCopies = (peers: readonly PeerStatus[]): CopyCount => ({
+  behind: peers.filter(isBehind).length,
+  all: peers.length,
+});
+
+export const behindWords = ({ behind, all }: CopyCount): string =>
+  `${count(behind)} of ${count(all)} copies ${behind === 1 ? "is" : "are"} behind`;
 
 const isBehind = ({ result, theyLack = 0 }: PeerStatus): boolean => result === "failed" || theyLack > 0;
 
@@ -27,27 +40,27 @@ export function copiesPage(
   peers: readonly PeerStatus[],
   outbox: RepositoryOutbox | undefined,
 ): Document {
-  const behind = peers.filter(isBehind).length;
+  const copies = countCopies(peers);
   const summary =
-    behind === 0
+    copies.behind === 0
       ? `${counted(peers.length, "other place is", "other places are")} listed, none is known to be behind.`
-      : `${count(behind)} of ${count(peers.length)} copies ${behind === 1 ? "is" : "are"} behind or out of reach.`;
+      : `${behindWords(copies)} or out of reach.`;
   return repositoryFrame(site, found, {
     tab: "copies",
     title: "Copies",
-    main: html`<section><h2>Copies</h2>
+    main: html`<section id="copies" data-live><h2>Copies</h2>
 ${
   peers.length === 0
     ? quiet("Its announcement lists no other server: this is the only copy that is known of here.")
     : html`<p class="lead">${summary}</p>
-<p class="quiet">Relays and git servers the announcement lists. A git server is asked when something is missing here. Compared clean: everything it had was here.</p>
+<p class="quiet">Relays and git servers the announcement lists. A git server is asked when something is missing here. Found equal: everything it had was here.</p>
 ${stackTable(peers, [
   ["Where", ({ url }) => foreign(url.replace(/^(?:wss|https):\/\//, ""), 100)],
   ["What", ({ type }) => type],
-  ["Last sync", ({ at, result }) => timeOr(at, result === "in step" ? "now" : "none")],
-  ["Compared clean", ({ lastClean }) => timeOr(lastClean, "not yet")],
+  ["Last asked", ({ at, result }) => timeOr(at, result === "in step" ? "now" : "none")],
+  ["Found equal", ({ lastClean }) => timeOr(lastClean, "not yet")],
   [
-    "Result",
+    "Now",
     ({ result, theyLack = 0 }) => [
       tags[result],
       theyLack > 0 && html` <span class="quiet small">lacks ${count(theyLack)}</span>`,
