@@ -11,6 +11,7 @@ import { ingestBenchmark } from "./ingest.js";
 import { loadBenchmark } from "./load.js";
 import { mixedBenchmark } from "./mixed.js";
 import { negentropyBenchmark } from "./negentropy.js";
+import { pagesBenchmark } from "./pages.js";
 import { requestsBenchmark } from "./requests.js";
 import type { Benchmark, BenchRow } from "./rows.js";
 import { storeBenchmark } from "./store.js";
@@ -29,6 +30,7 @@ const benchmarks: Benchmark[] = [
   storeBenchmark,
   mixedBenchmark,
   loadBenchmark,
+  pagesBenchmark,
 ];
 
 const names = benchmarks.map(({ name }) => name).join(", ");

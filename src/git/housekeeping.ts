@@ -89,7 +89,8 @@ export async function housekeep(
   try {
     await repack((at) => step(repackArguments(options), {}, at));
     if ((await packFactsOf(directory)).packs > 0) await step(["multi-pack-index", "write", "--bitmap"]);
-    await step(["commit-graph", "write", "--reachable", "--no-progress"]);
+    // With what each commit changed: the history of one path is read without looking into every tree.
+    await step(["commit-graph", "write", "--reachable", "--changed-paths", "--max-new-filters=20000", "--no-progress"]);
     // On disk before the loose ones go: they may be recorded as aligned already.
     await withRefsLocked(() => step(["pack-refs", "--all"], { "core.fsync": "reference" }));
     return "done";
