@@ -11,7 +11,7 @@ import { hasColour } from "./cli/greeting.js";
 import { problemText } from "./config/config.js";
 import type { LoadedConfig, LoadResult } from "./config/load.js";
 import { createLiveConfig, type LiveConfig } from "./config/load.js";
-import { createLog, type Log } from "./config/logging.js";
+import { createLog, type Log, namingNoRepository } from "./config/logging.js";
 import type { Server, StartParts } from "./server.js";
 
 const stopWithinMs = 5000;
@@ -44,7 +44,8 @@ export async function runServer(parts: LifeParts): Promise<number> {
   live.onChange((config, changed) => {
     if (changed.includes("NGIT_LOG_LEVEL")) log.setLevel(config.logLevel);
   });
-  const { logger } = log;
+  // What ends the process may name a repository too.
+  const logger = loaded.config.privateMode ? namingNoRepository(log.logger) : log.logger;
   const fault = (error: unknown): void => {
     logger.fatal({ err: error }, "a fault nobody expected; the process ends");
     log.flush();

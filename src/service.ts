@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { GitAccess } from "./access/git-access.js";
 import type { Members } from "./access/members.js";
+import { credentialsRefused } from "./access/metrics.js";
 import type { Clock } from "./base/clock.js";
 import { publicUrls } from "./config/config.js";
 import { type LiveConfig, memo } from "./config/load.js";
@@ -234,6 +235,7 @@ function behindGate(
     {
       api,
       git: access,
+      refused: credentialsRefused(context.registry),
       mayReadMetrics: (request) => live.current.metricsEnabled && mayReadMetrics(request, metricsAccess(live)),
       signInPage: async (status) => (await pages()).signInPage(status),
       signInFiles: async () => (await pages()).signInFiles,
@@ -247,7 +249,8 @@ function behindGate(
 function gitAccessOf(context: Context, { members, verifier }: UsedRooms): GitAccess {
   const { live, clock, store } = context;
   const services = live.current.privatePublicOrigin === undefined ? context.services : context.services.slice(-1);
-  return new GitAccess({ members, store, verifier, clock, services });
+  const refused = credentialsRefused(context.registry);
+  return new GitAccess({ members, store, verifier, clock, services, refused });
 }
 
 /** Before git's own route, which every other address below a repository belongs to. */

@@ -10,6 +10,7 @@ import { npubOf } from "../nostr/nip19.js";
 import { createVerifierPool, type VerifierPool } from "../nostr/verify/pool.js";
 import { createMemoryStore } from "../store/memory/memory-store.js";
 import { GitAccess, type GitPlace, isForRepository, tokenIn } from "./git-access.js";
+import type { CredentialRefused } from "./metrics.js";
 import { repositoryAuthorization } from "./signed-request.js";
 import { membersOf } from "./testing/members-of.js";
 
@@ -107,7 +108,9 @@ describe("who asks for a repository", () => {
     const store = createMemoryStore({ clock });
     const settings = { members: privateMembers };
     const config = () => defaultConfig({ privateMode: true, privateMembers: settings.members });
-    const access = new GitAccess({ members: membersOf(config), store, verifier, clock, services: [service] });
+    const counted: string[] = [];
+    const refused: CredentialRefused = (type, reason) => void counted.push(`${type} ${reason}`);
+    const access = new GitAccess({ members: membersOf(config), store, verifier, clock, services: [service], refused });
     const asked = async (header: string | undefined, where: GitPlace | "nowhere" = place): Promise<string> => {
       const identity = await access.identify(header, where === "nowhere" ? undefined : where, "192.0.2.1");
       return identity.ok ? `${identity.caller.via} ${identity.caller.mayPush ? "push" : "read"}` : identity.reason;
@@ -120,7 +123,7 @@ describe("who asks for a repository", () => {
       await store.transact(async (tx) => putToken(tx, made.row));
       return `Basic ${Buffer.from(`git:${made.token}`).toString("base64")}`;
     };
-    return { clock, store, asked, token, settings };
+    return { clock, store, asked, token, settings, counted };
   }
 
   test("a member's signature opens the repository again and again for a minute before and after its time, and no longer", async () => {
@@ -161,7 +164,14 @@ describe("who asks for a repository", () => {
     const clock = new ManualClock(nowSeconds * 1000);
     const members = membersOf(() => defaultConfig({ privateMode: true, privateMembers: [member.pubkey] }));
     const store = createMemoryStore({ clock });
-    const access = new GitAccess({ members, store, verifier: counting, clock, services: [service] });
+    const access = new GitAccess({
+      members,
+      store,
+      verifier: counting,
+      clock,
+      services: [service],
+      refused: () => undefined,
+    });
     for (const key of [member, other]) {
       looks = 0;
       const forged = JSON.stringify({ ...JSON.parse(eventOf({ key }).raw), sig: "0".repeat(128) });
@@ -211,10 +221,14 @@ describe("who asks for a repository", () => {
   });
 
   test("an address that shows bad credentials without end is not listened to for a while", async () => {
-    const { clock, asked, token } = await scene();
+    const { clock, asked, token, counted } = await scene();
     const good = await token();
     for (let tries = 0; tries < 60; tries++) await asked("Basic aGZ0X3g6eA==");
     assert.equal(await asked(good), "too-many");
+    assert.equal(await asked(undefined), "unknown", "without any nothing is counted");
+    assert.deepEqual(counted, [...Array(60).fill("token unknown"), "token too-many"]);
+    assert.equal(await asked("Nostr nonsense"), "unknown");
+    assert.equal(counted.at(-1), "signature unknown");
     clock.advance(60_000);
     assert.equal(await asked(good), "token read");
   });

@@ -13,6 +13,7 @@ import { parseNpub } from "../nostr/nip19.js";
 import type { Verifier } from "../nostr/verify/pool.js";
 import type { TableReader } from "../store/port.js";
 import type { Members } from "./members.js";
+import type { CredentialRefused } from "./metrics.js";
 import { isOfNow, signedEventIn } from "./signed-request.js";
 
 /** A repository as its URL names it; whether there is one is not known here. */
@@ -41,13 +42,12 @@ interface GitAccessParts {
   readonly clock: Clock;
   /** The names under which members sign: that of NGIT_PRIVATE_PUBLIC_ORIGIN, or those of the service. */
   readonly services: readonly ServiceName[];
+  readonly refused: CredentialRefused;
 }
 
 /** What one address may show that opens nothing. A signature is counted apart: who guesses tokens locks no signer out. */
 const badTokensPerMinute = 60;
 const badSignaturesPerMinute = 600;
-
-const unknown: GitIdentity = { ok: false, reason: "unknown" };
 
 export class GitAccess {
   readonly #parts: GitAccessParts;
@@ -60,16 +60,23 @@ export class GitAccess {
 
   /** `place` is undefined where the path names no repository: nothing opens that. */
   async identify(authorization: string | undefined, place: GitPlace | undefined, ip: string): Promise<GitIdentity> {
-    if (authorization === undefined) return unknown;
+    if (authorization === undefined) return { ok: false, reason: "unknown" };
     const { clock, members } = this.#parts;
     const address = ipGroup(ip);
-    const failures = /^Basic /i.test(authorization) ? this.#badTokens : this.#badSignatures;
-    if (failures.waitMs(address, clock.monotonicMs()) > 0) return { ok: false, reason: "too-many" };
+    const isToken = /^Basic /i.test(authorization);
+    const failures = isToken ? this.#badTokens : this.#badSignatures;
+    const isTooMany = failures.waitMs(address, clock.monotonicMs()) > 0;
+    if (isTooMany) return this.#refuse(isToken, "too-many");
     const caller = place && ((await this.#signer(authorization, place)) ?? (await this.#holder(authorization, place)));
     // Asked last and in the same way for everybody: how long an answer takes must not tell whose key is a member's.
     if (caller && members.has(caller.pubkey)) return { ok: true, caller };
     failures.spend(address, clock.monotonicMs(), 1);
-    return unknown;
+    return this.#refuse(isToken, "unknown");
+  }
+
+  #refuse(isToken: boolean, reason: "unknown" | "too-many"): GitIdentity {
+    this.#parts.refused(isToken ? "token" : "signature", reason);
+    return { ok: false, reason };
   }
 
   async #signer(authorization: string, place: GitPlace): Promise<GitCaller | undefined> {

@@ -98,11 +98,15 @@ test("from level info on the log of a private service names no repository", () =
   logger.warn({ url: "https://other.example/team/secret.git", code: "timeout" }, `fetch of ${npub}/secret failed`);
   logger.error({ err: error }, "a git request failed");
   logger.fatal(`30617:${key}:secret plans`);
+  logger.error(
+    { problems: [`missing blob in ${npub}/secret.git`], about: { repo: "secret", parts: [error] } },
+    "damaged",
+  );
   const text = lines.join("");
-  assert.equal(lines.length, 4);
+  assert.equal(lines.length, 5);
   assert.doesNotMatch(text, /secret|plans/);
   assert.match(text, /"kind":"gc"/);
   assert.match(text, /https:\/\/other\.example\/…/);
   logger.debug({ repo: "secret" }, "git");
-  assert.match(lines[4] ?? "", /secret/, "debug tells everything");
+  assert.match(lines[5] ?? "", /secret/, "debug tells everything");
 });

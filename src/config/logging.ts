@@ -69,18 +69,14 @@ const pathsOfUrls = /\b(https?:\/\/[^\s/"')]+)\/[^\s"')]+/g;
 
 const withoutNames = (text: string): string => text.replace(pathsOfUrls, "$1/…").replace(repositoryNames, "…");
 
-function withoutRepositories(fields: object): object {
-  const kept = Object.entries(fields).filter(([field]) => !repositoryFields.includes(field));
-  return Object.fromEntries(
-    kept.map(([field, value]) => {
-      if (typeof value === "string") return [field, withoutNames(value)];
-      if (!(value instanceof Error)) return [field, value];
-      return [
-        field,
-        { type: value.name, message: withoutNames(value.message), stack: withoutNames(value.stack ?? "") },
-      ];
-    }),
-  );
+function withoutRepositories(value: unknown): unknown {
+  if (typeof value === "string") return withoutNames(value);
+  if (Array.isArray(value)) return value.map(withoutRepositories);
+  if (value instanceof Error)
+    return { type: value.name, message: withoutNames(value.message), stack: withoutNames(value.stack ?? "") };
+  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
+  const kept = Object.entries(value).filter(([field]) => !repositoryFields.includes(field));
+  return Object.fromEntries(kept.map(([field, one]) => [field, withoutRepositories(one)]));
 }
 
 /** The log of a private service (GRASP-08): from level info on no line names a repository; debug tells everything. */
@@ -88,10 +84,7 @@ export function namingNoRepository(logger: Logger): Logger {
   const closed = Object.create(logger) as Logger;
   for (const level of ["info", "warn", "error", "fatal"] as const) {
     closed[level] = (...given: unknown[]) => {
-      const changed = given.map((one) =>
-        typeof one === "string" ? withoutNames(one) : typeof one === "object" && one ? withoutRepositories(one) : one,
-      );
-      (logger[level] as (...args: unknown[]) => void).apply(logger, changed);
+      (logger[level] as (...args: unknown[]) => void).apply(logger, given.map(withoutRepositories));
     };
   }
   return closed;

@@ -104,6 +104,12 @@ export function parseGitPath(pathname: string): GitPath | undefined {
   return { area, npub, identifier, rest: segments.slice(2, end).join("/") };
 }
 
+/** The same where `.git` was forgotten: the pages lead such a request to the repository. */
+export function meantGitPath(pathname: string): GitPath | undefined {
+  const [before = "", owner = "", name = "", ...rest] = pathname.split("/");
+  return parseGitPath(pathname) ?? parseGitPath([before, owner, `${name}.git`, ...rest].join("/"));
+}
+
 function decodeOnce(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment);

@@ -5,8 +5,9 @@
 
 import type { ServerResponse } from "node:http";
 import type { GitAccess, GitPlace } from "../access/git-access.js";
+import type { CredentialRefused } from "../access/metrics.js";
 import { ipGroup, perMinute, Rates } from "../base/budget/rates.js";
-import { parseGitPath } from "../git/address.js";
+import { meantGitPath } from "../git/address.js";
 import { withoutTrailing } from "../net/url.js";
 import type { Pubkey } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
@@ -28,6 +29,7 @@ import { isLocalPeer } from "./server.js";
 export interface PrivateParts {
   readonly api: OperatorApi;
   readonly git: GitAccess;
+  readonly refused: CredentialRefused;
   /** Whether this reader may have /metrics. */
   readonly mayReadMetrics: (request: RouteRequest) => boolean;
   /** The page strangers see, and the paths of the files it needs. */
@@ -100,9 +102,16 @@ async function hasSession({ api }: PrivateParts, { message }: RouteRequest): Pro
   return session !== undefined && (await api.sessionMember(session)) !== undefined;
 }
 
-async function signerOf({ api, failures }: Gate, request: RouteRequest, body: Buffer): Promise<Pubkey | undefined> {
+async function signerOf(
+  { api, failures, refused }: Gate,
+  request: RouteRequest,
+  body: Buffer,
+): Promise<Pubkey | undefined> {
   const address = ipGroup(request.ip);
-  if (failures.waitMs(address, api.clock.monotonicMs()) > 0) return undefined;
+  if (failures.waitMs(address, api.clock.monotonicMs()) > 0) {
+    refused("signature", "too-many");
+    return undefined;
+  }
   const authorised = await tokenOf({ nip98: api.memberNip98 }, request, body, false);
   if (authorised.ok) return authorised.pubkey;
   failures.spend(address, api.clock.monotonicMs(), 1);
@@ -187,19 +196,26 @@ function redirect({ api }: Pick<PrivateParts, "api">, response: ServerResponse, 
   response.end();
 }
 
-const packPath = /\/git-(upload|receive)-pack$/;
+const packPath = /^git-(upload|receive)-pack$/;
 
-const withoutSlash = ({ localPath }: RouteRequest): string => withoutTrailing(localPath, "/");
+/**
+ * What is asked of git, by the text of the path alone; a path that names no repository gets the same answer as one that does.
+ * Below a repository the name stands right behind it: a folder `info/lfs` among its files belongs to the pages.
+ */
+function askedOfGit({ localPath }: RouteRequest): string {
+  const path = meantGitPath(localPath);
+  if (path) return path.rest;
+  return /\/(info\/refs|info\/lfs\/.*|git-(?:upload|receive)-pack)\/*$/.exec(localPath)?.[1] ?? "";
+}
 
-/** By the text alone: a path that names no repository gets the same answer as one that does. */
 function isForGit(request: RouteRequest): boolean {
-  const path = withoutSlash(request);
-  if (packPath.test(path) || path.includes("/info/lfs/")) return true;
-  return path.endsWith("/info/refs") && request.query.has("service");
+  const asked = askedOfGit(request);
+  if (packPath.test(asked) || asked.startsWith("info/lfs/")) return true;
+  return asked === "info/refs" && request.query.has("service");
 }
 
 const isForPush = (request: RouteRequest): boolean =>
-  packPath.exec(withoutSlash(request))?.[1] === "receive" || request.query.get("service") === "git-receive-pack";
+  packPath.exec(askedOfGit(request))?.[1] === "receive" || request.query.get("service") === "git-receive-pack";
 
 async function isGitLetThrough(parts: PrivateParts, request: RouteRequest, response: ServerResponse): Promise<boolean> {
   const { authorization } = request.message.headers;
@@ -208,10 +224,11 @@ async function isGitLetThrough(parts: PrivateParts, request: RouteRequest, respo
     else askForCredentials(request, response);
     return false;
   }
-  const place: GitPlace | undefined = parseGitPath(request.localPath);
+  const place: GitPlace | undefined = meantGitPath(request.localPath);
   const identity = await parts.git.identify(authorization, place, request.ip);
   if (identity.ok && (identity.caller.mayPush || !isForPush(request))) return true;
   if (identity.ok) {
+    parts.refused("token", "read-only");
     leaveBody(request, response);
     sendPlain(response, 403, "this token may only read: ask the operator for one that may push");
   } else if (identity.reason === "too-many") {
@@ -239,14 +256,14 @@ function askForCredentials(request: RouteRequest, response: ServerResponse): voi
 async function isProbe({ api }: PrivateParts, request: RouteRequest): Promise<boolean> {
   const { message, method } = request;
   const { "content-length": length, "content-encoding": encoding, "transfer-encoding": transfer } = message.headers;
-  if (method !== "POST" || !packPath.test(withoutSlash(request))) return false;
+  if (method !== "POST" || !packPath.test(askedOfGit(request))) return false;
   if (length !== "4" || encoding !== undefined || transfer !== undefined) return false;
   // Its four bytes have ten seconds.
   return (await bodyOf(message, api.clock))?.toString("latin1") === "0000";
 }
 
 function answerProbe(request: RouteRequest, response: ServerResponse): void {
-  const service = packPath.exec(withoutSlash(request))?.[1] ?? "upload";
+  const service = packPath.exec(askedOfGit(request))?.[1] ?? "upload";
   response.writeHead(200, { "Content-Type": `application/x-git-${service}-pack-result`, "Content-Length": "0" });
   response.end();
 }

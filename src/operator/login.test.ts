@@ -165,6 +165,7 @@ async function withNip98(
         clock,
         whose: "admins",
         shelves: shelvesOf(clock),
+        refused: () => undefined,
       }),
       clock,
     );

@@ -3,6 +3,7 @@
 // is one of a cluster. Tokens are kept as hashes, so that a look at what is kept or a timing difference gives none away.
 
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { CredentialRefused } from "../access/metrics.js";
 import { isOfNow, signedEventIn, signedForSeconds } from "../access/signed-request.js";
 import type { Clock } from "../base/clock.js";
 import { pathBelowService, type ServiceName, withoutTrailing } from "../net/url.js";
@@ -187,6 +188,7 @@ export interface Nip98Parts {
   /** Whose tokens are remembered apart: one may be shown at the gate of a private service and to the API behind it. */
   readonly whose: "admins" | "members";
   readonly shelves: Shelves;
+  readonly refused: CredentialRefused;
 }
 
 /** Only valid tokens of known keys are remembered, so a stranger cannot fill this. Full means refused, never forgotten. */
@@ -210,6 +212,7 @@ export class Nip98 {
 
   async authorise(request: SignedRequest): Promise<Authorised> {
     const answer = await this.#judge(request);
+    if (!answer.ok && request.authorization !== undefined) this.#parts.refused("signature", "unknown");
     return answer.ok || !this.#parts.isPrivate ? answer : no(this.#parts.strangersAreTold);
   }
 

@@ -2,6 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { Members } from "../access/members.js";
+import { credentialsRefused } from "../access/metrics.js";
 import type { Clock } from "../base/clock.js";
 import { sharedAbort } from "../base/shared-abort.js";
 import { repositoryList } from "../catalogue/bans-and-lists.js";
@@ -71,7 +72,7 @@ type AskedOfOtherRooms =
   | "housekeep";
 
 export function operatorOf(
-  { live, clock, store, services, version }: Context,
+  { live, clock, store, services, version, registry }: Context,
   rooms: {
     readonly rules: RunTimeRules;
     readonly adminKeys: () => ReadonlySet<Pubkey>;
@@ -131,7 +132,7 @@ export function operatorOf(
     return key && !isKnown(key) ? undefined : who;
   };
   const { isPrivate } = members;
-  const signed = { services, verifier, clock, isPrivate, shelves };
+  const signed = { services, verifier, clock, isPrivate, shelves, refused: credentialsRefused(registry) };
   // Loaded by the first request: the table of operations is large, and a start does not wait for it.
   const run: RunningOperator["run"] = async (request, context) => {
     const { runOperation } = await import("./run.js");

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { holdfast } from "../cli/run.js";
@@ -97,6 +97,56 @@ describe("a private service", { timeout: 300_000 }, () => {
     assert.match(revoked.stderr, /Authentication failed|could not read/i);
   });
 
+  test("a member publishes with two commands; a key that is no member is told which key must become one", async () => {
+    const { server, operate, alice } = service;
+    const home = join(server.folder, "home");
+    const folder = join(home, "hello");
+    await mkdir(home);
+    const run = (...args: string[]) => holdfast(args, { HOME: home });
+    const outside = await run("init", folder, "--server", server.domain);
+    assert.equal(outside.code, 1);
+    const npub = /does not let (npub1\w+) in: that key must be a member there/.exec(outside.stderr)?.[1] ?? "";
+    assert.notEqual(npub, "", outside.stderr);
+    await operate("lists.add", { list: "private-members", entry: npub });
+    const first = await run("init", folder, "--server", server.domain, "--json");
+    assert.equal(first.code, 0, first.stderr);
+    assert.deepEqual(JSON.parse(first.stdout).pushed, ["refs/heads/main"]);
+    await writeFile(join(folder, "large"), randomBytes(2_000_000));
+    const identity = ["-c", "user.name=me", "-c", "user.email=me@example.com"];
+    for (const args of [
+      ["add", "large"],
+      ["commit", "-q", "-m", "large"],
+    ])
+      assert.equal((await runProgram("git", [...identity, ...args], { cwd: folder })).code, 0);
+    const second = await run("publish", folder, "--json");
+    assert.equal(second.code, 0, second.stderr);
+    const { url: published, refs } = JSON.parse(second.stdout) as { url: string; refs: Record<string, string> };
+    const { token } = await operate("tokens.add", { member: alice.npub });
+    const there = await work.must(
+      ...noHelper,
+      "ls-remote",
+      published.replace("http://", `http://ci:${token}@`),
+      "main",
+    );
+    assert.equal(there, `${refs["refs/heads/main"]}\trefs/heads/main`);
+    const settings = await readFile(join(folder, ".git/config"), "utf8");
+    assert.doesNotMatch(settings, /Authorization/, "no signature stays behind");
+  });
+
+  test("an address without .git leads a member to the repository, by token too, and tells a stranger nothing", async () => {
+    const { alice, bob, operate, server } = service;
+    const short = url.replace(/\.git$/, "");
+    const { token } = await operate("tokens.add", { member: bob.npub, repository: `${alice.npub}/plans` });
+    const at = short.replace("http://", `http://ci:${token}@`);
+    const into = join(server.folder, "short");
+    const cloned = await runProgram("git", [...noHelper, "clone", "-q", at, into], { cwd: server.folder });
+    assert.equal(cloned.code, 0, cloned.stderr);
+    const asked = `${short}/info/refs?service=git-upload-pack`;
+    assert.equal((await ask(asked)).status, 401);
+    const other = await operate("tokens.add", { member: bob.npub, repository: `${alice.npub}/other` });
+    assert.equal((await ask(asked, { headers: { authorization: basic("ci", other.token) } })).status, 401);
+  });
+
   test("the verbs make, list and revoke tokens, and refuse one for a key that is no member", async () => {
     const { bob, stranger, server } = service;
     const environment = {
@@ -168,6 +218,62 @@ describe("a private service", { timeout: 300_000 }, () => {
     assert.equal((await ask(`${origin}${page}`, { headers: { cookie } })).status, 401);
   });
 
+  test("a member reads code, history and raw files, none of which is kept; whoever is outside gets one answer for all", async () => {
+    const { server, alice, story } = service;
+    const { origin } = server;
+    await mkdir(join(work.folder, "info/lfs/deep"), { recursive: true });
+    await mkdir(join(work.folder, "info/git-upload-pack"), { recursive: true });
+    await writeFile(join(work.folder, "info/lfs/deep/note"), "kept in lfs\n");
+    await writeFile(join(work.folder, "info/git-upload-pack/refs"), "a name of git's\n");
+    tip = await work.commit("names that git has too", "info/refs");
+    await story.state(alice, "plans", { "refs/heads/main": tip });
+    await work.must(...withHeader(signedHeader(alice, url)), "push", "-q", url, "main");
+    const signIn = await ask(`${origin}/sign-in`, {
+      method: "POST",
+      headers: { origin, authorization: signedHeader(alice, `${origin}/sign-in`, "POST") },
+    });
+    const cookie = String(signIn.headers["set-cookie"]).split(";")[0] ?? "";
+    const page = `/${alice.npub}/plans.git`;
+    const shown: readonly (readonly [string, RegExp])[] = [
+      ["", /names that git has too/],
+      ["/tree/main", /<bdi>info<\/bdi>/],
+      ["/tree/main/info/lfs/deep", /note/],
+      ["/blob/main/info/lfs/deep/note", /kept in lfs/],
+      ["/blob/main/info/git-upload-pack/refs", /a name of git/],
+      ["/blob/main/info/refs", /names that git has too/],
+      ["/blob/main/info/refs?service=git-upload-pack", /names that git has too/],
+      ["/raw/main/info/lfs/deep/note", /^kept in lfs\n$/],
+      ["/commits/main", /names that git has too/],
+      [`/commit/${tip}`, /names that git has too/],
+      ["/branches", /main/],
+      ["/copies", /<h1/],
+      [`/compare/${tip}...main`, /<h1/],
+    ];
+    const answers = new Map<string, string>();
+    for (const [rest, expected] of shown) {
+      for (const accept of ["text/html", "*/*"]) {
+        const inside = await ask(`${origin}${page}${rest}`, { headers: { cookie, accept } });
+        assert.equal(inside.status, 200, `${rest}: ${inside.text}`);
+        assert.match(inside.text, expected, rest);
+        assert.equal(inside.headers["cache-control"], "private, no-store", rest);
+        assert.equal(inside.headers.etag, undefined, rest);
+        assert.doesNotMatch(inside.text, /naddr1|nevent1/, rest);
+        for (const method of ["GET", "HEAD", "POST", "PUT", "DELETE"]) {
+          const outside = await ask(`${origin}${page}${rest}`, { method, headers: { accept } });
+          assert.equal(outside.status, 401, `${method} ${rest}`);
+          const { date: _date, ...headers } = outside.headers;
+          const kind = `${method} ${accept}`;
+          const whole = JSON.stringify([headers, outside.text]);
+          assert.equal(whole, answers.get(kind) ?? whole, `${kind} ${rest}`);
+          answers.set(kind, whole);
+          assert.doesNotMatch(whole, /plans|Basic/);
+        }
+      }
+    }
+    assert.equal((await ask(`${origin}/sign-out`, { method: "POST", headers: { cookie } })).status, 303);
+    assert.equal((await ask(`${origin}${page}/raw/main/file`, { headers: { cookie } })).status, 401);
+  });
+
   test("a program of a member reads a page with one signed request each", async () => {
     const { server, alice } = service;
     const path = `${server.origin}/${alice.npub}/plans.git`;
@@ -197,7 +303,7 @@ describe("a private service", { timeout: 300_000 }, () => {
     await operate("ban", { type: "key", target: carol.npub });
     assert.match(String((await banned)[2]), /^restricted: /);
     await outside.close();
-    assert.equal((await story.served({ kinds: [30617] })).length, 1, `${server.domain} goes on`);
+    assert.ok((await story.served({ kinds: [30617] })).length > 0, `${server.domain} goes on`);
   });
 
   test("a reload of the settings lets members in and out at once", async () => {
