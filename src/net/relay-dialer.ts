@@ -65,13 +65,17 @@ const informationIdleMs = 5_000;
 export class RelayDialer {
   readonly #resolve: Resolve;
 
-  /** `entrance`: nothing is said on a connection before the relay has let this key in (GRASP-08). */
+  /**
+   * `entrance`: nothing is said on a connection before the relay has let this key in (GRASP-08). `whenAsked`: who we are to a
+   * relay that answers nothing before it knows; for what is asked once.
+   */
   constructor(
     readonly clock: Clock,
     readonly settings: () => RelaySettings,
     private readonly reach: () => Reach,
     private readonly userAgent: string,
     readonly entrance?: SecretKey,
+    readonly whenAsked?: SecretKey,
   ) {
     this.#resolve = systemResolver(clock);
   }

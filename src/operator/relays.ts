@@ -139,9 +139,11 @@ export async function syncWithRelay(
   }
 }
 
-/** A private server speaks only to relays that let its key in. */
-export const dialerOf = ({ clock, config, serverSecret }: AdminParts, reach: Reach): RelayDialer =>
-  new RelayDialer(clock, config, () => reach, "holdfast", config().privateMode ? serverSecret() : undefined);
+/** A private server speaks only to relays that let its key in; a public one says who it is where it is asked. */
+export function dialerOf({ clock, config, serverSecret }: AdminParts, reach: Reach): RelayDialer {
+  const key = serverSecret();
+  return new RelayDialer(clock, config, () => reach, "holdfast", config().privateMode ? key : undefined, key);
+}
 
 function sideOf(parts: AdminParts, intake: Intake, { relay, refused, forMirror }: RelaySync): OneOffSide {
   const { store, clock, config } = parts;

@@ -15,6 +15,12 @@ interface Said {
   readonly errors: string;
 }
 
+/** A repository on a server, and the header that says who asks: made anew for each time git goes there, if one is needed. */
+export interface Remote {
+  readonly url: string;
+  readonly authorization: () => string | undefined;
+}
+
 export class WorkTree {
   constructor(
     private readonly launcher: Launcher,
@@ -23,10 +29,14 @@ export class WorkTree {
   ) {}
 
   async git(...args: readonly string[]): Promise<Said> {
+    return await this.#run(args, {});
+  }
+
+  async #run(args: readonly string[], also: Readonly<Record<string, string>>): Promise<Said> {
     const job = await this.launcher.start({
       argv: ["git", "-C", this.folder, ...args],
       // Nobody is there to answer a question.
-      env: { ...this.environment, GIT_TERMINAL_PROMPT: "0", LC_ALL: "C.UTF-8" },
+      env: { ...this.environment, ...also, GIT_TERMINAL_PROMPT: "0", LC_ALL: "C.UTF-8" },
       limits: { wallClockMs: gitWithinMs },
     });
     const out = await buffer(job.stdout).catch(() => Buffer.alloc(0));
@@ -71,8 +81,9 @@ export class WorkTree {
   }
 
   /** What a server has; undefined while it does not answer for this repository. */
-  async refsAt(url: string): Promise<Refs | undefined> {
-    const { code, out } = await this.git("ls-remote", url, "refs/heads/*", "refs/tags/*");
+  async refsAt({ url, authorization }: Remote): Promise<Refs | undefined> {
+    const args = ["ls-remote", url, "refs/heads/*", "refs/tags/*"];
+    const { code, out } = await this.#run(args, this.#withHeader(url, authorization()));
     return code === 0 ? refsIn(out, /^(\S+)\t(\S+)$/, ([oid, name]) => [name, oid]) : undefined;
   }
 
@@ -91,8 +102,25 @@ export class WorkTree {
     return (await this.git("merge-base", "--is-ancestor", older, newer)).code === 0;
   }
 
-  async push(url: string, refs: readonly string[], force: boolean): Promise<void> {
-    await this.#must("push", "-q", ...(force ? ["--force"] : []), url, ...refs.map((ref) => `${ref}:${ref}`));
+  async push({ url, authorization }: Remote, refs: readonly string[], force: boolean): Promise<void> {
+    const args = ["push", "-q", ...(force ? ["--force"] : []), url, ...refs.map((ref) => `${ref}:${ref}`)];
+    const { code, errors } = await this.#run(args, this.#withHeader(url, authorization()));
+    if (code !== 0) throw new PublishRefusal(`git push failed in ${this.folder}: ${errors}`);
+  }
+
+  /** In the environment: others on this machine may read the arguments of a program. No redirect takes it elsewhere. */
+  #withHeader(url: string, authorization: string | undefined): Record<string, string> {
+    if (authorization === undefined) return {};
+    const settings = [
+      [`http.${url}.extraHeader`, `Authorization: ${authorization}`],
+      [`http.${url}.followRedirects`, "false"],
+    ] as const;
+    const given = Number(this.environment.GIT_CONFIG_COUNT ?? 0) || 0;
+    const pairs = settings.flatMap(([key, value], index) => [
+      [`GIT_CONFIG_KEY_${given + index}`, key],
+      [`GIT_CONFIG_VALUE_${given + index}`, value],
+    ]);
+    return { ...Object.fromEntries(pairs), GIT_CONFIG_COUNT: String(given + settings.length) };
   }
 
   /** The remotes by name. */

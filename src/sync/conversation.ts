@@ -9,6 +9,7 @@ import type { RelayUrl } from "../net/url.js";
 import { type EventId, type NostrEvent, parseEvent } from "../nostr/event.js";
 import { type Filter, matcherOf } from "../nostr/filter.js";
 import type { SecretKey } from "../nostr/keys.js";
+import { npubOf } from "../nostr/nip19.js";
 
 export class OneOffFailure extends Error {
   override readonly name = "OneOffFailure";
@@ -24,8 +25,8 @@ const sendMaxBytes = 64 * 2 ** 20;
 export async function converse(url: RelayUrl, dialer: RelayDialer, signal: AbortSignal): Promise<Conversation> {
   const dialled = await dialer.dial(url, signal);
   if (!dialled.ok) throw new OneOffFailure(`${url} cannot be reached: ${dialled.message}`);
-  const conversation = new Conversation(dialer, dialled.socket);
-  if (!dialer.entrance || (await conversation.enter(url, dialer.entrance))) return conversation;
+  const conversation = new Conversation(url, dialer, dialled.socket);
+  if (!dialer.entrance || (await conversation.enter(dialer.entrance))) return conversation;
   conversation.close();
   throw new OneOffFailure(
     `${url} does not ask who is there, or does not let this server in: a private server speaks to no other relays`,
@@ -37,13 +38,22 @@ type Listen<T> = (message: RelayMessage, done: (result: T) => void) => void;
 export class Conversation {
   readonly clock: Clock;
   readonly #client: RelayClient;
+  readonly #whenAsked: SecretKey | undefined;
+  /** The relay asked who is there, was told, and let us in. */
+  isKnown = false;
+  #challenge: string | undefined;
   #exchange: { heard(message: RelayMessage): void; fail(error: Error): void } | undefined;
   #failure: string | undefined;
   #stopWaiting: () => void = () => undefined;
   #names = 0;
 
-  constructor({ clock, settings }: RelayDialer, socket: WebSocket) {
+  constructor(
+    readonly url: RelayUrl,
+    { clock, settings, whenAsked }: RelayDialer,
+    socket: WebSocket,
+  ) {
     this.clock = clock;
+    this.#whenAsked = whenAsked;
     this.#client = new RelayClient(
       socket,
       clock,
@@ -51,6 +61,7 @@ export class Conversation {
       {
         message: (message) => {
           this.#waitForRelay();
+          if (message.type === "AUTH") this.#challenge = message.challenge;
           this.#exchange?.heard(message);
         },
         bytes: () => undefined,
@@ -60,8 +71,8 @@ export class Conversation {
   }
 
   /** Nothing else is said before: what is asked for names repositories (GRASP-08). */
-  enter(url: RelayUrl, key: SecretKey): Promise<boolean> {
-    const { clock } = this;
+  enter(key: SecretKey): Promise<boolean> {
+    const { clock, url } = this;
     let entering: Entering | undefined;
     return this.exchange<boolean>(
       (done) => {
@@ -71,10 +82,20 @@ export class Conversation {
           return event;
         };
         entering = new Entering({ clock, withinMs: entryMs, answer });
+        if (this.#challenge !== undefined) entering.heard({ type: "AUTH", challenge: this.#challenge });
         void entering.done.then(done);
       },
       (message) => entering?.heard(message),
     );
+  }
+
+  /** True: the relay wanted to know who is there, was told, and lets us in; what it refused may be asked again. */
+  async enterIfAsked(refusal: string): Promise<boolean> {
+    const key = this.#whenAsked;
+    if (!key || this.isKnown || !/^auth-required:/.test(refusal)) return false;
+    this.isKnown = await this.enter(key);
+    if (this.isKnown) return true;
+    throw new OneOffFailure(`${this.url} does not let ${npubOf(key.pubkey)} in: that key must be a member there`);
   }
 
   say(speak: (client: RelayClient) => void): void {
@@ -131,22 +152,34 @@ export class Conversation {
 
 /** One REQ and everything it brings; each event once, and only what matches. */
 export async function request(conversation: Conversation, filter: Filter): Promise<NostrEvent[]> {
+  const first = await answerOf(conversation, filter);
+  const answer =
+    typeof first === "string" && (await conversation.enterIfAsked(first))
+      ? await answerOf(conversation, filter)
+      : first;
+  if (typeof answer !== "string") return answer;
+  const why = `the relay does not answer: ${answer}`;
+  conversation.fail(why);
+  throw new OneOffFailure(why);
+}
+
+/** The relay's words, if it answers with nothing else. */
+async function answerOf(conversation: Conversation, filter: Filter): Promise<NostrEvent[] | string> {
   const name = conversation.name();
   const isAskedFor = matcherOf(filter);
   const events = new Map<EventId, NostrEvent>();
-  await conversation.exchange<void>(
+  const refusal = await conversation.exchange<string | undefined>(
     () => conversation.say((client) => client.subscribe(name, [filter])),
     (message, done) => {
       if (!("subscription" in message) || message.subscription !== name) return;
       if (message.type === "EVENT") {
         const parsed = parseEvent(message.event);
         if (parsed.ok && isAskedFor(parsed.event)) events.set(parsed.event.id, parsed.event);
-        if (events.size >= pageEvents) done();
-      } else if (message.type === "CLOSED" && events.size === 0) {
-        conversation.fail(`the relay does not answer: ${message.text}`);
-      } else done();
+        if (events.size >= pageEvents) done(undefined);
+      } else done(message.type === "CLOSED" && events.size === 0 ? message.text : undefined);
     },
   );
+  if (refusal !== undefined) return refusal;
   conversation.say((client) => client.unsubscribe(name));
   return [...events.values()];
 }

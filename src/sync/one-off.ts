@@ -102,7 +102,9 @@ class Comparison {
 
   /** Why the relay does not reconcile; undefined when it did. */
   async of(filter: Filter): Promise<string | undefined> {
-    const result = await reconcileOnce(this.conversation, this.own, filter);
+    const first = await reconcileOnce(this.conversation, this.own, filter);
+    const isAsked = !first.ok && (await this.conversation.enterIfAsked(first.text));
+    const result = isAsked ? await reconcileOnce(this.conversation, this.own, filter) : first;
     if (result.ok) {
       this.#splitsInVain = 0;
       for (const name of ["missing", "waiting", "peerMissing"] as const) {

@@ -12,6 +12,7 @@ import { pagesOf } from "../../src/sync/conversation.js";
 import { runProgram } from "../harness/git-server.js";
 import { Person, type SignedEvent } from "../harness/grasp-people.js";
 import { Story, stateEvent, type WorkingCopy } from "../harness/grasp-story.js";
+import { signedHeader, startPrivate } from "../harness/private-service.js";
 import { newFolder, removeFolder, type TestServer } from "../harness/server.js";
 import { domain, jsonOf, provesWhole, startOn, verb } from "./backup-house.js";
 
@@ -290,6 +291,43 @@ describe("importing another server", { timeout: 600_000 }, () => {
       assert.deepEqual(kindsFound.sort(), [1621, 1621, 1621, 1621, 30617, 30618]);
     } finally {
       await small.end();
+    }
+  });
+
+  test("a private server's events are read by the key of the server that imports, once that is a member there", async () => {
+    const { alice, story: told, server, operate } = await startPrivate();
+    try {
+      const announcement = await told.accepted(
+        alice.sign(30617, [
+          ["d", "closed"],
+          ["clone", `https://${domain}/${alice.npub}/closed.git`, told.url(alice, "closed")],
+          ["relays", `wss://${domain}`, server.url],
+        ]),
+      );
+      const copy = await told.workingCopy();
+      const commit = await copy.commit("closed");
+      await told.state(alice, "closed", { "refs/heads/main": commit });
+      const header = `http.extraHeader=Authorization: ${signedHeader(alice, told.url(alice, "closed"))}`;
+      await copy.must("-c", header, "push", "-q", told.url(alice, "closed"), "main");
+      const folder = await freshFolder();
+      const importing = ["repos", "import", server.gitPath, "--relay", server.url];
+      const refused = await verb(folder, ...importing);
+      assert.equal(refused.code, 1);
+      const npub = /does not let (npub1\w+) in: that key must be a member there/.exec(refused.stderr)?.[1] ?? "";
+      assert.notEqual(npub, "", refused.stderr);
+      await operate("lists.add", { list: "private-members", entry: npub });
+      const imported = await jsonOf<Imported>(folder, ...importing);
+      assert.deepEqual(
+        imported.repositories.map(({ verdict }) => verdict),
+        ["ready"],
+      );
+      const now = await startOn(folder);
+      const reader = await Story.on(now);
+      assert.equal(await reader.isServed(announcement), true);
+      await reader.relay.close();
+      await now.stop();
+    } finally {
+      await told.end();
     }
   });
 

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { SecretKey } from "../../src/nostr/keys.js";
@@ -12,6 +13,7 @@ import { askServer } from "../../src/operator/socket.js";
 import { freePort } from "../harness/free-port.js";
 import { Person } from "../harness/grasp-people.js";
 import { Story } from "../harness/grasp-story.js";
+import { batch, largeFileOf, pointerTo, put } from "../harness/lfs-client.js";
 import { authenticate, signedHeader } from "../harness/private-service.js";
 import { ask } from "../harness/raw-http.js";
 import { type InProcessOptions, type LogLine, startInProcess, type TestServer } from "../harness/server.js";
@@ -110,14 +112,27 @@ describe("a private server beside other relays", { timeout: 120_000, concurrency
       ["relays", there.url],
     ]);
     const work = await story.workingCopy();
+    const large = largeFileOf("a large file of the team");
+    await writeFile(join(work.folder, "large.bin"), `${pointerTo(large)}\n`);
     const tip = await work.commit("one");
     await story.state(alice, "plans", { "refs/heads/main": tip });
     const url = story.url(alice, "plans");
+    const { objects } = await batch(url, "upload", [large], signedHeader(alice, url));
+    const href = objects[0]?.actions?.upload.href ?? "";
+    assert.equal((await put(href, large.content, signedHeader(alice, url))).status, 200);
     await work.must("-c", `http.extraHeader=Authorization: ${signedHeader(alice, url)}`, "push", "-q", url, "main");
     await until("the other server serves the branch", async () => {
       const headers = { authorization: signedHeader(alice, copy) };
       const answer = await ask(`${copy}/info/refs?service=git-upload-pack`, { headers });
       return answer.status === 200 && answer.text.includes(`${tip} refs/heads/main`);
+    });
+    // The large file was hunted with the other server's own signature: its batch and its download ask for one each.
+    await until("the other server has the large file", async () => {
+      const authorization = signedHeader(alice, copy);
+      const found = (await batch(copy, "download", [large], authorization)).objects[0]?.actions?.download.href;
+      if (found === undefined) return false;
+      assert.equal((await ask(found)).status, 401);
+      return (await ask(found, { headers: { authorization } })).text === large.content.toString();
     });
     const peers = async (): Promise<ListedEntry[]> => {
       const question = { operation: "lists.show", parameters: { list: "private-members" } };

@@ -76,7 +76,12 @@ function fromRelay(url: RelayUrl, { clock, build }: Abilities, config: Config): 
     const { RelayDialer } = await import("../../net/relay-dialer.js");
     const settings = (): Config => config;
     // The operator named the relay: it may be anywhere.
-    const dialer = new RelayDialer(clock, settings, () => "private", `holdfast/${build.version}`);
+    const { loadServerKey } = await import("../../config/server-key.js");
+    const { SecretKey } = await import("../../nostr/keys.js");
+    // A private server answers its members only: this one must be among them, as the server it becomes.
+    const key = loadServerKey(config);
+    const own = key.ok ? SecretKey.fromHex(key.secretHex) : undefined;
+    const dialer = new RelayDialer(clock, settings, () => "private", `holdfast/${build.version}`, undefined, own);
     yield* pagesOf(url, filters[rank], dialer, sharedAbort().signal);
   };
 }
