@@ -96,6 +96,9 @@ function kindOf(value: unknown): number | undefined {
 
 const nobody: ReadonlySet<Pubkey> = new Set();
 
+/** A signature is looked at, so that each counts like an event: forged ones without end would keep the verifiers busy. */
+const tooManyAuthentications = refuse("rate-limited", "too many events and authentications: try again in a minute");
+
 /**
  * AUTH (NIP-42): who is on this connection. Asked for only when something needs it. The challenge belongs to one
  * connection, so an answer taken from another connection, or shown twice, is worth nothing (threats row 28).
@@ -121,7 +124,7 @@ export class Authenticating {
   }
 
   async authenticate(value: unknown): Promise<void> {
-    const { outbox, parts } = this.#connection.place;
+    const { outbox, parts, visit } = this.#connection.place;
     const parsed = parseEvent(value);
     if (!parsed.ok) {
       const id = (value as { id?: unknown } | null | undefined)?.id;
@@ -131,7 +134,7 @@ export class Authenticating {
     }
     const { event } = parsed;
     const answer = (accepted: boolean, text: string) => outbox.send({ type: "OK", id: event.id, accepted, text });
-    const refusal = this.#check(event);
+    const refusal = this.#check(event) ?? (visit.takeEvent(costOf(event)) ? undefined : tooManyAuthentications);
     if (refusal) return answer(false, refusalText(refusal));
     this.#usedIds ??= new Set();
     this.#usedIds.add(event.id);

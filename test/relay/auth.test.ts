@@ -117,6 +117,26 @@ describe("AUTH", { timeout: 900_000 }, () => {
     await client.close();
   });
 
+  test("forged authentications without end count like events: what is over the rate is not looked at", async (t) => {
+    const clock = new ManualClock(nowSeconds * 1000);
+    const limits = { eventsPerMinutePerIp: 12 };
+    const own = await startRelay({ clock, serviceNames: ["relay.example.com/base"], limits }, t);
+    client = await RelayClient.connect(own.url);
+    const challenged = client.next(([verb]) => verb === "AUTH");
+    await client.publish(protectedBy(alice, "asks"));
+    const challenge = String((await challenged)[1]);
+    const forged = (at: number) => ({
+      ...authEvent(alice, challenge, { content: String(at) }),
+      sig: "0".repeat(128),
+    });
+    const prefixes: string[] = [];
+    for (let at = 0; at < 15; at++) prefixes.push(String((await authenticate(forged(at)))[3]).split(":")[0] ?? "");
+    assert.deepEqual(prefixes, [...Array(11).fill("invalid"), ...Array(4).fill("rate-limited")]);
+    clock.advance(10_000);
+    assert.equal((await authenticate(authEvent(alice, challenge)))[2], true, "after a while it is");
+    await client.close();
+  });
+
   test("an authentication event sent as EVENT is refused and never stored", async () => {
     const challenge = await asked();
     const event = authEvent(alice, challenge);
