@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bannedAuthorKey, type ListEntry, repositoryList } from "../catalogue/bans-and-lists.js";
+import { changeRefs } from "../catalogue/refs.js";
 import { waitingEntries, waitingKeys } from "../catalogue/waiting.js";
 import { kinds, type Tag, type VerifiedEvent } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
+import type { Oid, RefName } from "../nostr/nip34.js";
 import {
   addressOfRepository,
   announcement,
@@ -318,6 +320,25 @@ test("CI, package and label events are taken where they refer to something hoste
     const verdict = outcome(await world.ask(event(kind, [["c", proposed]])));
     assert.equal(verdict, isOfCommit(kind) ? expected(kind) : "unrelated", `${kind} by c`);
   }
+  // So is what is said of a branch's or tag's commit, also when the branch has moved on; not of a pull request's ref.
+  const moving = (ref: string, value?: string) =>
+    changeRefs(
+      world.store,
+      nameOf("alice", "x"),
+      [{ ref: ref as RefName, value: value === undefined ? undefined : { oid: value as Oid, peeled: undefined } }],
+      "refs/heads/main" as RefName,
+    );
+  for (const text of ["first", "second"]) await moving("refs/heads/main", oid(text));
+  await moving(`refs/nostr/${"1".repeat(64)}`, oid("anybody's"));
+  for (const [text, isOurs] of [
+    ["first", true],
+    ["second", true],
+    ["anybody's", false],
+  ] as const)
+    for (const kind of all) {
+      const verdict = outcome(await world.ask(event(kind, [["c", oid(text)]])));
+      assert.equal(verdict, isOurs && isOfCommit(kind) ? expected(kind) : "unrelated", `${kind} by c of ${text}`);
+    }
   // A job result may come before what it quotes, and names it by address; later versions replace earlier ones.
   const job = event(9841, [["q", `39842:${keyOf("ci")}:run`]]);
   assert.equal(outcome(await world.send(job)), "unrelated");

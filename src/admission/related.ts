@@ -4,6 +4,7 @@
 // Profiles, grasp lists, deletions and vanish requests carry no relation: anybody may have them here, so that what
 // merely points at one, or is pointed at by one, is not about a repository.
 
+import { repositoriesWithTip } from "../catalogue/refs.js";
 import { catalogueRow, type RepositoryName, repositoryAddress, repositoryNamed } from "../catalogue/repositories.js";
 import { type WaitingEntry, waitingEntries, waitingEntry, waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import {
@@ -132,7 +133,7 @@ function addWaiting(entry: WaitingEntry, isBlocked: (name: RepositoryName) => bo
   }
 }
 
-/** What is run on a commit may name nothing but the commit: related to what is here of the same commit. */
+/** What is run on a commit may name nothing but the commit: related to what is here of it, or has it on a branch or tag. */
 async function lookForCommits(
   event: NostrEvent,
   reader: Reader,
@@ -147,6 +148,11 @@ async function lookForCommits(
     // What is here is here for a repository; so is what is said of the same commit.
     const one = page.find(({ id }) => id !== event.id);
     if (one) return addServed(one.event, `commit of ${one.id}`, reader, isBlocked, found);
+  }
+  for (const commit of commits) {
+    for (const { owner, identifier } of await repositoriesWithTip(reader, commit, maxRepositories)) {
+      await lookAtAddress({ kind: kinds.announcement, pubkey: owner, identifier }, reader, isBlocked, found);
+    }
   }
 }
 

@@ -2,6 +2,9 @@
 // them, and git's own files are brought in line with them (git/repository-refs.ts).
 //   repository:<key> → RefsRow: which repository, its version and HEAD. The version grows with each change
 //   ref:<key> <ref name> → "<id>", or "<id> <what the annotated tag finally points at>"
+//   tip:<id> <key> → TipRow: a repository with this commit on a branch or tag, now or lately; what is said of a commit alone
+//   is about it (admission/related.ts). Changed with the refs, by what changed
+//   former:<key> <place> → "<id>" that no branch or tag names any more; the oldest gives way
 // Beside them table "aligned", which speaks of this machine's files alone:
 //   <key> → the version that git's own files are known to have, on disk
 // The longest key is `ref:prs:` + 64 + `:` + 256 + ` ` + 255 bytes (maxRefNameBytes): 585 of the store's 1,000.
@@ -22,6 +25,8 @@ export const mayBePeeled = (name: RefName): boolean => !name.startsWith("refs/he
 interface RefsRow extends RepositoryName {
   readonly version: number;
   readonly head: RefName;
+  /** How many commits its branches and tags have named and name no more. */
+  readonly left?: number;
 }
 
 /** What a change writes: `value` undefined deletes the ref. */
@@ -36,6 +41,8 @@ export interface StoredRefs {
   /** In the order of their names' bytes, as git sorts them. */
   readonly refs: Map<RefName, RefValue>;
 }
+
+const idsOf = ({ oid, peeled }: RefValue): Oid[] => (peeled === undefined ? [oid] : [oid, peeled]);
 
 const rowPrefix = "repository:";
 const rowKey = (name: RepositoryName): string => `${rowPrefix}${repositoryKey(name)}`;
@@ -76,6 +83,80 @@ export async function anyRef(reader: TableReader, name: RepositoryName): Promise
   return undefined;
 }
 
+interface TipRow {
+  readonly owner: RepositoryName["owner"];
+  readonly identifier: string;
+  /** How many branches and tags name it. */
+  readonly refs: number;
+  /** How many places among the former ones it has. */
+  readonly kept: number;
+}
+
+/** Former ones of a repository that count: a result for a commit comes minutes after it was pushed, and the branch moves on. */
+const formerPlaces = 1_000;
+
+const tipPrefix = (id: Oid): string => `tip:${id} `;
+const tipKey = (name: RepositoryName, id: Oid): string => tipPrefix(id) + repositoryKey(name);
+const formerPrefix = (name: RepositoryName): string => `former:${repositoryKey(name)} `;
+
+/** Refs of pull requests do not count: whoever pushes one chooses its commit. */
+const isTipOf = (name: RepositoryName, ref: RefName): boolean =>
+  name.area !== "prs" && /^refs\/(?:heads|tags)\//.test(ref);
+
+async function change(
+  tx: Transaction,
+  name: RepositoryName,
+  id: Oid,
+  by: { readonly refs?: number; readonly kept?: number },
+): Promise<void> {
+  const key = tipKey(name, id);
+  const row = await tx.row<TipRow>("refs", key);
+  const refs = Math.max(0, (row?.refs ?? 0) + (by.refs ?? 0));
+  const kept = Math.max(0, (row?.kept ?? 0) + (by.kept ?? 0));
+  const { owner, identifier } = name;
+  if (refs + kept > 0) tx.setRow<TipRow>("refs", key, { owner, identifier, refs, kept });
+  else if (row) tx.deleteRow("refs", key);
+}
+
+/** What one ref named before and names now. `left`: how many have left so far; answers how many have then. */
+async function changeTips(
+  tx: Transaction,
+  name: RepositoryName,
+  before: readonly Oid[],
+  after: readonly Oid[],
+  left: number,
+): Promise<number> {
+  for (const id of after) if (!before.includes(id)) await change(tx, name, id, { refs: 1 });
+  for (const id of before) {
+    if (after.includes(id)) continue;
+    const place = `${formerPrefix(name)}${left++ % formerPlaces}`;
+    const oldest = await tx.row<Oid>("refs", place);
+    if (oldest !== undefined) await change(tx, name, oldest, { kept: -1 });
+    tx.setRow("refs", place, id);
+    await change(tx, name, id, { refs: -1, kept: 1 });
+  }
+  return left;
+}
+
+/** The repository is gone, and with it what it named: `named` by its refs, the rest by its former ones. */
+async function removeTips(tx: Transaction, name: RepositoryName, named: Iterable<Oid>): Promise<void> {
+  const ids = new Set(named);
+  const places: string[] = [];
+  for await (const [place, id] of tx.rows<Oid>("refs", { prefix: formerPrefix(name) })) {
+    places.push(place);
+    ids.add(id);
+  }
+  for (const key of [...places, ...[...ids].map((id) => tipKey(name, id))]) tx.deleteRow("refs", key);
+}
+
+export async function repositoriesWithTip(reader: TableReader, id: Oid, limit: number): Promise<RepositoryName[]> {
+  const found: RepositoryName[] = [];
+  for await (const [, { owner, identifier }] of reader.rows<TipRow>("refs", { prefix: tipPrefix(id), limit })) {
+    found.push({ owner, identifier });
+  }
+  return found;
+}
+
 /** Answers the new version. */
 export async function changeRefs(
   tx: Transaction,
@@ -84,14 +165,20 @@ export async function changeRefs(
   head: RefName,
 ): Promise<number> {
   const { owner, identifier, area } = name;
-  const version = (await refsVersion(tx, name)) + 1;
-  const row: RefsRow = { owner, identifier, ...(area === "prs" ? { area } : {}), version, head };
-  tx.setRow("refs", rowKey(name), row);
+  const known = await refsRow(tx, name);
+  const version = (known?.version ?? 0) + 1;
+  let left = known?.left ?? 0;
   for (const { ref, value } of changes) {
     const key = refPrefix(name) + ref;
+    if (isTipOf(name, ref)) {
+      const before = (await tx.row<string>("refs", key))?.split(" ") ?? [];
+      left = await changeTips(tx, name, before as Oid[], value ? idsOf(value) : [], left);
+    }
     if (value) tx.setRow("refs", key, value.peeled === undefined ? value.oid : `${value.oid} ${value.peeled}`);
     else tx.deleteRow("refs", key);
   }
+  const row: RefsRow = { owner, identifier, ...(area === "prs" ? { area } : {}), version, head, left };
+  tx.setRow("refs", rowKey(name), row);
   return version;
 }
 
@@ -103,7 +190,12 @@ export function* changedRepositories(commit: Commit): Iterable<string> {
 /** Its directory is gone. */
 export async function removeRefs(tx: Transaction, name: RepositoryName): Promise<void> {
   const keys: string[] = [];
-  for await (const [key] of tx.rows("refs", { prefix: refPrefix(name) })) keys.push(key);
+  const named: Oid[] = [];
+  for await (const [key, text] of tx.rows<string>("refs", { prefix: refPrefix(name) })) {
+    keys.push(key);
+    named.push(...(text.split(" ") as Oid[]));
+  }
+  await removeTips(tx, name, named);
   for (const key of [...keys, rowKey(name)]) tx.deleteRow("refs", key);
   tx.deleteRow("aligned", repositoryKey(name));
 }
