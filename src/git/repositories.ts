@@ -199,7 +199,7 @@ export class Repositories {
         return isRemade;
       }
       const format = await wantedFormat(store, address);
-      await this.#withFolder(directory, () => replaceRepositoryFiles(directory, address.identifier, format));
+      await this.#withFolder(directory, () => replaceRepositoryFiles(directory, format));
       this.#forgetInMemory(address);
       return true;
     };

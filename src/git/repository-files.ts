@@ -108,30 +108,31 @@ export async function createRepositoryFiles(
 
 /** HEAD comes last: without it git does not take the directory for a repository. */
 async function writeRepositoryFiles(directory: string, identifier: string, format: ObjectFormat): Promise<void> {
-  for (const folder of ["objects/info", "objects/pack", "refs/heads", "refs/tags"]) {
-    await mkdir(join(directory, folder), { recursive: true });
-  }
+  for (const folder of emptyFolders) await mkdir(join(directory, folder), { recursive: true });
   await writeSynced(join(directory, "config"), repositoryConfigs[format]);
   await writeSynced(join(directory, identifierFile), identifier);
   await writeSynced(join(directory, "HEAD"), `ref: ${unbornBranch}\n`);
   for (const folder of ["objects", "refs", "."]) await syncPath(join(directory, folder));
 }
 
-/** An empty one in another format, in place of one without refs. Large files stay: their names are of no git format. */
-export async function replaceRepositoryFiles(
-  directory: string,
-  identifier: string,
-  format: ObjectFormat,
-): Promise<void> {
-  const parent = dirname(directory);
-  const leftover = (kind: string): string => join(parent, `${leftoverPrefix}${kind}-${randomBytes(6).toString("hex")}`);
-  const [made, old] = [leftover("new"), leftover("old")];
-  await writeRepositoryFiles(made, identifier, format);
-  await ifPresent(rename(join(directory, largeFilesFolder), join(made, largeFilesFolder)));
-  await rename(directory, old);
-  await rename(made, directory);
-  await syncPath(parent);
-  await removeAll(old);
+const emptyFolders = ["objects/info", "objects/pack", "refs/heads", "refs/tags"];
+/** What one in another format has too. Large files stay: their names are of no git format. */
+const keptFiles: ReadonlySet<string> = new Set(["objects", "refs", "HEAD", "config", identifierFile, largeFilesFolder]);
+
+/**
+ * An empty one in another format, in place of one without refs. Large files never leave it, wherever a crash comes; the
+ * settings, by which the format is known, come last, so that a start finds out whether it has to begin again.
+ */
+export async function replaceRepositoryFiles(directory: string, format: ObjectFormat): Promise<void> {
+  const files = await readdir(directory);
+  for (const name of files) if (!keptFiles.has(name)) await removeAll(join(directory, name));
+  for (const folder of ["objects", "refs"]) {
+    const old = (await ifPresent(readdir(join(directory, folder)))) ?? [];
+    for (const name of old) await removeAll(join(directory, folder, name));
+  }
+  for (const folder of emptyFolders) await mkdir(join(directory, folder), { recursive: true });
+  for (const folder of ["objects", "refs", "."]) await syncPath(join(directory, folder));
+  await mendConfig(directory, format);
 }
 
 /** Out of the way first: from then on nobody can open it, however long removing takes. */

@@ -225,7 +225,7 @@ export class SharedPacks {
   async #makeDirectory({ address, directory }: PackHome, format: ObjectFormat): Promise<void> {
     await this.host.withFolder(directory, async () => {
       await createRepositoryFiles(directory, address.identifier, format);
-      if (formatIn(directory) !== format) await replaceRepositoryFiles(directory, address.identifier, format);
+      if (formatIn(directory) !== format) await replaceRepositoryFiles(directory, format);
     });
   }
 

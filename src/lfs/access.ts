@@ -40,6 +40,9 @@ interface GateParts {
 }
 
 export class UploadGate {
+  /** Bytes of files that are being received into a key's quotas. */
+  readonly #coming = new Map<Pubkey, number>();
+
   constructor(private readonly parts: GateParts) {}
 
   get isPrivate(): boolean {
@@ -119,17 +122,29 @@ export class UploadGate {
       if (!isForOwners && !row) strangers ??= { bytes: strangersBytes() };
       const rest = strangers?.bytes === undefined ? undefined : Math.max(0, strangers.bytes - granted);
       const leftBytes = quota.isUsedUp ? 0 : Math.max(0, quota.maxBytes - granted);
-      const isUnclaimed = holdings.isUnclaimed(name, file.oid);
-      if (!row?.isHere && !isUnclaimed) granted += file.size;
+      const unclaimedBytes = holdings.unclaimedBytes(name, file.oid);
+      if (!row?.isHere && unclaimedBytes === undefined) granted += file.size;
       const { reason } = quota;
-      return { file, row, isUnclaimed, isOwners, quota: { leftBytes, reason }, strangersBytes: rest };
+      return { file, row, unclaimedBytes, isOwners, quota: { leftBytes, reason }, strangersBytes: rest };
     };
   }
 
-  /** Asked again when the file comes: other files may have come since it was granted. */
-  async quotaFault(name: RepositoryName, { oid, size }: WantedFile): Promise<string | undefined> {
-    const quota = await this.#quota(name, await largeFile(this.store, name, oid));
-    return quota.isUsedUp || quota.maxBytes < size ? quota.reason : undefined;
+  /**
+   * Asked again when the file comes: other files may have come since it was granted. Those that are on their way count as
+   * well, because each of many at once would find the same room. Answers how to give the room back, or why there is none.
+   */
+  async roomFor(name: RepositoryName, { oid, size }: WantedFile): Promise<(() => void) | string> {
+    const row = await largeFile(this.store, name, oid);
+    const quota = await this.#quota(name, row);
+    const whose = row?.contributor ?? name.owner;
+    const change = (bytes: number): void => {
+      const coming = (this.#coming.get(whose) ?? 0) + bytes;
+      if (coming > 0) this.#coming.set(whose, coming);
+      else this.#coming.delete(whose);
+    };
+    if (quota.isUsedUp || quota.maxBytes < (this.#coming.get(whose) ?? 0) + size) return quota.reason;
+    change(size);
+    return () => change(-size);
   }
 
   /** A file that only a stranger's pull request names is booked to the stranger. */

@@ -59,8 +59,8 @@ export function parseBatch(body: Buffer): BatchRequest | BatchFault {
 export interface UploadFacts {
   readonly file: WantedFile;
   readonly row: LargeFileRow | undefined;
-  /** Somebody brought it and nothing names it yet. */
-  readonly isUnclaimed: boolean;
+  /** Somebody brought it and nothing names it yet: what it really has. */
+  readonly unclaimedBytes: number | undefined;
   /** A maintainer, or whoever holds a token that may push. */
   readonly isOwners: boolean;
   readonly quota: { readonly leftBytes: number; readonly reason: string };
@@ -78,14 +78,16 @@ export type UploadDecision =
   | { readonly type: "refused"; readonly status: number; readonly message: string };
 
 export function decideUpload(facts: UploadFacts): UploadDecision {
-  const { file, row, isUnclaimed, isOwners, quota, strangersBytes } = facts;
+  const { file, row, unclaimedBytes, isOwners, quota, strangersBytes } = facts;
   if (row?.isHere) return { type: "here" };
   // What a released pointer names is the repository's, whoever brings it: its hash is its proof.
   const isForOwners = isOwners || row?.isNamed === true;
-  if (isForOwners && file.size > quota.leftBytes) {
-    return { type: "refused", status: 413, message: `the file has ${sizeText(file.size)}, and ${quota.reason}` };
+  // What was said of a file that is here may be wrong; its bytes are known.
+  const size = unclaimedBytes ?? file.size;
+  if (isForOwners && size > quota.leftBytes) {
+    return { type: "refused", status: 413, message: `the file has ${sizeText(size)}, and ${quota.reason}` };
   }
-  if (isUnclaimed) return isForOwners ? { type: "claim" } : { type: "here" };
+  if (unclaimedBytes !== undefined) return isForOwners ? { type: "claim" } : { type: "here" };
   if (isForOwners) return { type: "upload", as: "owners" };
   if (strangersBytes !== undefined && file.size <= strangersBytes) return { type: "upload", as: "strangers" };
   const most = strangersBytes === undefined ? "no more files" : `${sizeText(strangersBytes)} at a time`;

@@ -54,8 +54,9 @@ export class Holdings implements OtherUnclaimed {
     for (const row of this.#unclaimed.values()) yield { ...row, drop: () => this.#drop(row) };
   }
 
-  isUnclaimed(name: RepositoryName, oid: LargeFileId): boolean {
-    return this.#unclaimed.has(keyOf(name, oid));
+  /** Undefined: nobody brought it, or something names it already. */
+  unclaimedBytes(name: RepositoryName, oid: LargeFileId): number | undefined {
+    return this.#unclaimed.get(keyOf(name, oid))?.bytes;
   }
 
   hasUnclaimed(name: RepositoryName): boolean {
@@ -98,7 +99,7 @@ export class Holdings implements OtherUnclaimed {
     const { store, live } = this.purgatory.context;
     const known = await largeFile(store, name, file.oid);
     // Another brought it meanwhile.
-    if (this.isUnclaimed(name, file.oid) || known?.isHere) return;
+    if (this.unclaimedBytes(name, file.oid) !== undefined || known?.isHere) return;
     if (known?.isNamed) {
       await moveFile(beside, largeFilePath(this.directoryOf(name), file.oid));
       return await this.#isHere(name, file, known.contributor);
@@ -189,6 +190,17 @@ export class Holdings implements OtherUnclaimed {
       await this.#change(name, oid, (row) => (row.isNamed ? row : undefined));
       if (await largeFile(this.purgatory.context.store, name, oid)) return;
       await removeFile(largeFilePath(this.directoryOf(name), oid));
+    });
+  }
+
+  /** False: a row speaks of it by now. A file is in place a moment before its row says so, so that both are asked alone. */
+  removeUnrecorded(name: RepositoryName, oid: LargeFileId, where: "here" | "unclaimed" = "here"): Promise<boolean> {
+    return this.#alone(name, oid, async () => {
+      const isUnclaimed = where === "unclaimed";
+      const row = isUnclaimed ? undefined : await largeFile(this.purgatory.context.store, name, oid);
+      if (isUnclaimed ? this.unclaimedBytes(name, oid) !== undefined : row?.isHere) return false;
+      await removeFile((isUnclaimed ? unclaimedPath : largeFilePath)(this.directoryOf(name), oid));
+      return true;
     });
   }
 

@@ -236,8 +236,8 @@ export class LfsHttp {
   }
 
   async #upload(asked: Asked, ticket: Ticket): Promise<Done> {
-    const { request, response, found, ip } = asked;
-    const { gate, holdings } = this.parts;
+    const { request, response, found } = asked;
+    const { gate } = this.parts;
     const { clock, gitIdleSecs } = gate.limits;
     const body = new BodyReader(request, clock, gitIdleSecs * 1_000);
     const refuse = async (status: number, message: string): Promise<Done> => {
@@ -251,8 +251,23 @@ export class LfsHttp {
       return await refuse(422, `the request has ${Number(announced)} bytes, ${ticket.size} were announced`);
     }
     const isOwners = ticket.use === "upload-owners";
-    const full = isOwners ? await gate.quotaFault(found.address, ticket) : undefined;
-    if (full !== undefined) return await refuse(413, full);
+    const giveBack = isOwners ? await gate.roomFor(found.address, ticket) : () => undefined;
+    if (typeof giveBack === "string") return await refuse(413, giveBack);
+    try {
+      return await this.#receive(asked, ticket, body, refuse);
+    } finally {
+      giveBack();
+    }
+  }
+
+  async #receive(
+    { response, found, ip }: Asked,
+    ticket: Ticket,
+    body: BodyReader,
+    refuse: (status: number, message: string) => Promise<Done>,
+  ): Promise<Done> {
+    const { gate, holdings } = this.parts;
+    const isOwners = ticket.use === "upload-owners";
     const turn = { repository: found.address.key, ip, trusted: isOwners };
     const leave = await this.#uploads.acquire(turn, closedSignal(response));
     if (!leave) return this.#busy(response);

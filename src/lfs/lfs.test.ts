@@ -44,7 +44,7 @@ describe("an upload", () => {
   const facts: UploadFacts = {
     file,
     row: undefined,
-    isUnclaimed: false,
+    unclaimedBytes: undefined,
     isOwners: false,
     quota: { leftBytes: 1_000, reason: "full" },
     strangersBytes: 200,
@@ -53,7 +53,12 @@ describe("an upload", () => {
     ["of a file that is here", { row: row({ isHere: true }) }, "here"],
     ["by a maintainer", { isOwners: true }, "upload owners"],
     ["by a maintainer over the quota", { isOwners: true, quota: { leftBytes: 99, reason: "full" } }, "refused 413"],
-    ["by a maintainer of what a stranger brought", { isOwners: true, isUnclaimed: true }, "claim"],
+    ["by a maintainer of what a stranger brought", { isOwners: true, unclaimedBytes: 10 }, "claim"],
+    [
+      "by a maintainer who says that it is smaller than it is",
+      { isOwners: true, unclaimedBytes: 10_000 },
+      "refused 413",
+    ],
     ["of what a released pointer names, by anybody", { row: row({ isNamed: true }) }, "upload owners"],
     [
       "of a named file over the quota",
@@ -61,7 +66,7 @@ describe("an upload", () => {
       "refused 413",
     ],
     ["by a stranger, small", {}, "upload strangers"],
-    ["by a stranger, of what another brought", { isUnclaimed: true }, "here"],
+    ["by a stranger, of what another brought", { unclaimedBytes: 10 }, "here"],
     ["by a stranger, large", { strangersBytes: 99 }, "who-are-you"],
     ["by a stranger who had enough", { strangersBytes: undefined }, "who-are-you"],
   ] as const) {

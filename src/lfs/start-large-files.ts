@@ -7,14 +7,7 @@ import type { GitAccess } from "../access/git-access.js";
 import { repositoryAuthorization } from "../access/signed-request.js";
 import { repeatedly, unixSeconds } from "../base/clock.js";
 import { sharedAbort } from "../base/shared-abort.js";
-import {
-  allLargeFiles,
-  changedScans,
-  type LargeFileId,
-  largeFile,
-  largeFiles,
-  scans,
-} from "../catalogue/large-files.js";
+import { allLargeFiles, changedScans, type LargeFileId, largeFiles, scans } from "../catalogue/large-files.js";
 import { refsVersion } from "../catalogue/refs.js";
 import { everyRow, isReleased, type RepositoryName } from "../catalogue/repositories.js";
 import { publicUrls } from "../config/config.js";
@@ -27,7 +20,8 @@ import type { SecretKey } from "../nostr/keys.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Commit } from "../store/port.js";
 import { UploadGate } from "./access.js";
-import { filesIn, isWhole, largeFilePath, removeFile, unclaimedIn, unclaimedPath } from "./files.js";
+import { largeFileFaults } from "./check.js";
+import { unclaimedIn } from "./files.js";
 import { Holdings } from "./holdings.js";
 import { LfsHttp, type LfsOperation } from "./http.js";
 import { type AskedForFiles, LargeFileHunter } from "./hunter.js";
@@ -178,23 +172,18 @@ export class LargeFilesRoom {
 
   /** For `fsck`: reads every file. What is not whole is looked for again; what no row knows goes. */
   async check(name: RepositoryName): Promise<string[]> {
-    const { store } = this.context;
     const directory = this.holdings.directoryOf(name);
     const problems: string[] = [];
-    for await (const [oid, { isHere }] of largeFiles(store, name)) {
-      if (!isHere || (await isWhole(largeFilePath(directory, oid), oid))) continue;
-      problems.push(`large file ${oid} is damaged or lost: it is looked for on other servers`);
-      await this.holdings.lost(name, oid);
-      this.#hunter?.want(name);
+    for await (const { oid, fault } of largeFileFaults(this.context.store, directory, name)) {
+      if (fault === "damaged") {
+        problems.push(`large file ${oid} is damaged or lost: it is looked for on other servers`);
+        await this.holdings.lost(name, oid);
+        this.#hunter?.want(name);
+      } else if (await this.holdings.removeUnrecorded(name, oid)) {
+        problems.push(`large file ${oid} is not recorded: it was removed`);
+      }
     }
-    for await (const oid of filesIn(directory)) {
-      if ((await largeFile(store, name, oid))?.isHere) continue;
-      problems.push(`large file ${oid} is not recorded: it was removed`);
-      await removeFile(largeFilePath(directory, oid));
-    }
-    for (const oid of await unclaimedIn(directory)) {
-      if (!this.holdings.isUnclaimed(name, oid)) await removeFile(unclaimedPath(directory, oid));
-    }
+    for (const oid of await unclaimedIn(directory)) await this.holdings.removeUnrecorded(name, oid, "unclaimed");
     return problems;
   }
 

@@ -16,6 +16,7 @@ import { diskAddress } from "../git/address.js";
 import { keepHouse } from "../git/housekeeping-scheduler.js";
 import type { RefTable } from "../git/ref-tables.js";
 import type { Repositories } from "../git/repositories.js";
+import { largeFileFaults, largeFileFaultText } from "../lfs/check.js";
 import { type EventId, kinds, type Pubkey } from "../nostr/event.js";
 import { type ObjectFormat, type RepositoryState, stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/plan.js";
@@ -234,7 +235,10 @@ async function problemsOf(parts: AdminParts, repositories: Repositories, place: 
   const problems = [...(await repository.fsck())];
   // What is too broken to be mended here is told all the same.
   if (problems.length > 0) await parts.running?.damaged(place).catch((error) => problems.push(`not mended: ${error}`));
-  problems.push(...((await parts.running?.checkLargeFiles(place)) ?? []));
+  if (parts.running) problems.push(...(await parts.running.checkLargeFiles(place)));
+  else if (parts.config().lfsEnable)
+    for await (const fault of largeFileFaults(parts.store, repository.directory, place))
+      problems.push(largeFileFaultText(fault));
   const files = await repository.refsOnDisk();
   // A command without a server looks and changes nothing.
   const mended = parts.running ? await repository.mendFiles() : [];

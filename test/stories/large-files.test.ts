@@ -3,8 +3,9 @@
 // test/interop/git-lfs.interop.ts.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
 import { holdfast } from "../cli/run.js";
@@ -190,7 +191,41 @@ describe("large files", () => {
     const kept = filesOf(story.directory(alice, "flooded"));
     assert.ok(!kept.includes(files[0]?.oid ?? "") && kept.includes(files[5]?.oid ?? ""), kept.join());
   });
+
+  it("that come at the same moment have one room between them, whatever was said of their sizes", async () => {
+    const alice = new Person();
+    const { url } = await story.hosted(alice, "room");
+    const files = ["a", "b"].map((letter) => largeFileOf(Buffer.alloc(40_000, letter)));
+    const [one, other] = files as [LargeFile, LargeFile];
+    const hrefs: string[] = [];
+    for (const file of files) {
+      const { objects } = await batch(url, "upload", [file], signedHeader(alice, url));
+      hrefs.push(objects[0]?.actions?.upload.href ?? "");
+    }
+    const before = filesOf(story.directory(alice, "room")).length;
+    const first = slowly(hrefs[0] ?? "", one);
+    const isComing = (): boolean => filesOf(story.directory(alice, "room")).length > before;
+    assert.ok(await until(isComing, patienceMs));
+    assert.equal((await put(hrefs[1] ?? "", other.content)).status, 413);
+    first.end();
+    assert.equal(await first.status, 200);
+    assert.equal((await put(hrefs[1] ?? "", other.content)).status, 413, "now it is here");
+    const small = largeFileOf(Buffer.alloc(1_000, "c"));
+    assert.deepEqual(await upload(url, [small], signedHeader(alice, url)), [200], "what is left is left");
+  });
 });
+
+/** A transfer that stands still until `end` is called. */
+function slowly(href: string, { content }: LargeFile): { readonly status: Promise<number>; end(): void } {
+  const asked = request(href, { method: "PUT", headers: { "Content-Length": content.length } });
+  const half = Math.floor(content.length / 2);
+  const status = new Promise<number>((resolve, reject) => {
+    asked.once("error", reject);
+    asked.once("response", (response) => resolve(response.resume().statusCode ?? 0));
+  });
+  asked.write(content.subarray(0, half));
+  return { status, end: () => void asked.end(content.subarray(half)) };
+}
 
 describe("large files on two servers", { timeout: 600_000 }, () => {
   let first: Story;
@@ -263,6 +298,25 @@ describe("large files on two servers", { timeout: 600_000 }, () => {
     assert.equal(await download(url, one), undefined, "whoever asks for a lost one finds out");
     assert.ok(await until(isMended, patienceMs), "and it is brought back");
     assert.equal((await verb(folder, "repos", "fsck", name)).code, 0);
+
+    // Deleted and restored, they are what they were.
+    assert.equal((await verb(folder, "repos", "delete", name)).code, 0);
+    assert.equal(await download(url, one), undefined);
+    assert.equal((await verb(folder, "repos", "restore", name)).code, 0);
+    assert.equal(await download(url, one), one.content.toString());
+
+    // While no server runs a check tells, and changes nothing.
+    await first.relay.close();
+    await first.server.stop();
+    writeFileSync(path, "rotten");
+    const stray = join(first.directory(owner, "both"), "lfs", "00", "0".repeat(64));
+    mkdirSync(dirname(stray), { recursive: true });
+    writeFileSync(stray, "nobody's");
+    const told = await verb(folder, "repos", "fsck", name);
+    assert.equal(told.code, 1);
+    assert.match(told.stdout, new RegExp(`large file ${one.oid} is damaged or lost`));
+    assert.match(told.stdout, /large file 0{64} is not recorded/);
+    assert.deepEqual([existsSync(stray), readFileSync(path, "utf8")], [true, "rotten"]);
   });
 });
 

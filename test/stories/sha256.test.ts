@@ -2,16 +2,19 @@
 // requests, copied between maintainers, followed by another server, checked, backed up and imported.
 
 import assert from "node:assert/strict";
-import { cpSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { repositoryConfigs } from "../../src/git/repository-files.js";
 import { holdfast } from "../cli/run.js";
 import { runProgram } from "../harness/git-server.js";
 import { Person, type SignedEvent } from "../harness/grasp-people.js";
 import { rawPush, zeroId } from "../harness/grasp-raw-push.js";
 import { Story, stateEvent, type WorkingCopy } from "../harness/grasp-story.js";
+import { download, largeFileOf, upload } from "../harness/lfs-client.js";
+import { signedHeader } from "../harness/private-service.js";
 import { ask, pkt, pktLines } from "../harness/raw-http.js";
-import { newFolder, removeFolder, type TestServer, until } from "../harness/server.js";
+import { newFolder, removeFolder, startInProcess, type TestServer, until } from "../harness/server.js";
 import { beginPrs, prsUrl, pullRequest, push, refOf, switchedOn } from "./prs-world.js";
 
 const patienceMs = 120_000;
@@ -318,4 +321,50 @@ describe("a SHA-256 repository on two servers", { timeout: 600_000 }, () => {
     folders.push(folder);
     return folder;
   };
+});
+
+it("a repository that a crash left half made anew is made anew at the next start, and keeps its large files", {
+  timeout: 300_000,
+}, async () => {
+  const begun = await Story.begin({ backend: "lmdb" });
+  const alice = new Person();
+  const { folder, port } = begun.server;
+  const url = begun.url(alice, "crashed");
+  await begun.announce(alice, "crashed");
+  const large = largeFileOf("brought before its push");
+  assert.deepEqual(await upload(url, [large], signedHeader(alice, url)), [200]);
+  const work = await begun.workingCopy("sha256");
+  const tip = await work.commit("one");
+  await begun.state(alice, "crashed", { "refs/heads/main": tip });
+  const directory = begun.directory(alice, "crashed");
+  await begun.relay.close();
+  await begun.server.stop();
+  const settings = join(directory, "config");
+  const emptied = (name: string): void => {
+    for (const inside of readdirSync(join(directory, name))) rmSync(join(directory, name, inside), { recursive: true });
+  };
+  // What stood there at each moment at which the server may have been killed.
+  const moments: readonly (readonly [string, () => void])[] = [
+    ["before the first file went", () => mkdirSync(join(directory, "objects/ab"))],
+    ["between the objects and the refs", () => emptied("objects")],
+    ["before the settings", () => ["objects", "refs"].forEach(emptied)],
+  ];
+  for (const [moment, killed] of moments) {
+    writeFileSync(settings, repositoryConfigs.sha1);
+    killed();
+    const server = await startInProcess({ backend: "lmdb", folder, port });
+    try {
+      assert.equal(readFileSync(settings, "utf8"), repositoryConfigs.sha256, moment);
+      assert.deepEqual(readdirSync(join(directory, "objects")).sort(), ["info", "pack"], moment);
+      assert.match(await firstLine(url, "git-receive-pack", 0), /object-format=sha256/, moment);
+      assert.equal(await download(url, large), "brought before its push", moment);
+    } finally {
+      await server.stop();
+    }
+  }
+  const server = await startInProcess({ backend: "lmdb", folder, port });
+  const again = await Story.on(server);
+  await work.must("push", "-q", url, "main");
+  assert.equal(await formatOfClone(again, url, tip), "sha256");
+  await again.end();
 });
