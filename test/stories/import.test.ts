@@ -139,7 +139,7 @@ describe("importing another server", { timeout: 600_000 }, () => {
     assert.deepEqual(verdicts(imported), expected);
     const why = Object.fromEntries(imported.repositories.map((one) => [one.repository.split("/").at(-1), one.why]));
     assert.match(why.silent ?? "", /no state of it was found: one of its maintainers has to push/);
-    assert.match(why.partial ?? "", /1 commits that were signed are not in the directory/);
+    assert.match(why.partial ?? "", /1 commit that was signed is not in the directory/);
     assert.match(why["without-data"] ?? "", /the directory has no data of it/);
     assert.match(why.elsewhere ?? "", /its announcement is refused \(service-not-listed\)/);
     assert.match(why.unannounced ?? "", /no announcement of it was found/);
