@@ -55,6 +55,7 @@ import { openStore } from "./store/open-store.js";
 import type { Store } from "./store/port.js";
 import { survivable } from "./survivable-errors.js";
 import type { Syncing } from "./sync/start-syncing.js";
+import type { Machines } from "./web/status-page.js";
 
 export interface Server {
   readonly address: string;
@@ -92,6 +93,10 @@ export interface StartParts {
   readonly leadership?: Leadership;
   /** Where the machines of a cluster share their packs. */
   readonly packs?: PackStore;
+  /** Where metrics are registered; several machines have some of their own in it already. */
+  readonly registry?: Registry;
+  /** How many machines there are, and how many of them answer; nothing for a server that is alone. */
+  readonly machines?: () => Machines | undefined;
   /** Instead of GRASP's rules; for tests and benchmarks of the relay alone. No setting reaches it. */
   readonly policy?: AdmissionPolicy;
   /** Instead of asking the system how full its disks are; for tests. */
@@ -105,13 +110,14 @@ export async function startServer(parts: StartParts): Promise<Server> {
   const config = live.current;
   const closing = new ClosingOrder(logger);
   try {
-    if (config.databaseBackend !== "memory") {
+    // A machine of a cluster has locked its data before it took its place there.
+    if (config.databaseBackend === "lmdb") {
       const release = lockedData(config);
       closing.add("lock", async () => release());
     }
     const { secret, services } = identityOf(config);
 
-    const registry = new Registry();
+    const registry = parts.registry ?? new Registry();
     // Metrics of a private service name no repository.
     const gitMetrics = createGitMetrics(registry, () => (config.privateMode ? 0 : live.current.metricsTopNRepos));
     const openingStore = parts.store
@@ -292,6 +298,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
             hunting: () => hunt?.hunting,
             sync: () => syncing,
             verified: verifiedCopies,
+            ...(parts.machines && { machines: parts.machines }),
           });
         },
       },

@@ -23,8 +23,13 @@ export function abilitiesOn(terminal: Terminal, environment: Abilities["environm
         load,
         clock,
         start: async (parts) => {
+          const all = { ...parts, clock, build, cores, openPrivateData };
+          if (loaded.config.databaseBackend === "postgres") {
+            const { startClusterServer } = await import("./start-cluster.js");
+            return await startClusterServer(all);
+          }
           const { startServer } = await import("./server.js");
-          return await startServer({ ...parts, clock, build, cores, openPrivateData });
+          return await startServer(all);
         },
         version: build.version,
         ...(greets && {

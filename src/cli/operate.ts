@@ -77,9 +77,12 @@ export async function withOfflineStore<T>(
       "the memory backend keeps nothing on disk, so there is nothing to work on while it does not run",
     );
   }
-  const inUse = (pid: number): string =>
-    `the data directory ${config.relayDataPath} is in use by process ${pid}. Stop it first, for instance with \`kill ${pid}\``;
-  return underLock(config.relayDataPath, inUse, async () => {
+  if (config.databaseBackend === "postgres") {
+    throw new CommandFailure(
+      "this machine is part of a cluster, and its server does not run: start it, or run the command on a machine where it does",
+    );
+  }
+  return underLock(config.relayDataPath, dataInUse(config), async () => {
     const { openStore } = await import("../store/open-store.js");
     const store = await openStore(config, abilities.clock, (sentence) => abilities.terminal.error(`${sentence}\n`));
     try {
@@ -89,6 +92,11 @@ export async function withOfflineStore<T>(
     }
   });
 }
+
+export const dataInUse =
+  ({ relayDataPath }: Config) =>
+  (pid: number): string =>
+    `the data directory ${relayDataPath} is in use by process ${pid}. Stop it first, for instance with \`kill ${pid}\``;
 
 /** Works in a directory no other process has; `inUse` says what is wrong when one has it. */
 export async function underLock<T>(

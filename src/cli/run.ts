@@ -81,8 +81,10 @@ export async function runCommandLine(argv: readonly string[], abilities: Abiliti
 /** Errors of the rooms that say themselves what to do. By name: a verb must not load a room to compare classes. */
 const saysWhatToDo = new Set([
   "BackupRefusal",
+  "ClusterRefusal",
   "GitTooOldError",
   "OneOffFailure",
+  "PackStoreError",
   "PublishRefusal",
   "StartRefusal",
   "StoreFullError",
@@ -132,6 +134,7 @@ const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
   backup: async () => (await import("./verbs/backup.js")).backup,
   restore: async () => (await import("./verbs/backup.js")).restore,
   compact: async () => (await import("./verbs/backup.js")).compact,
+  cluster: async () => (await import("./verbs/cluster.js")).cluster,
   bench: async () => (await import("./verbs/bench.js")).bench,
   completion: async () => (await import("./verbs/program.js")).completion,
   version: async () => (await import("./verbs/program.js")).version,

@@ -24,6 +24,7 @@ export interface NodeLifeParts {
   /** The newest format it reads. */
   readonly format: number;
   readonly applied: () => number;
+  readonly mayLead: boolean;
   /** The format the cluster writes; it may have grown since the last beat. */
   readonly writes?: (format: number) => void;
   readonly measured?: (databaseMs: number, askedMs: number) => void;
@@ -152,7 +153,7 @@ export class NodeLife {
     }
     this.#parts.writes?.(written);
     this.#heardMs = askedMs;
-    if (this.#epoch === undefined && !this.#isClosed) await this.#askToLead(session);
+    if (this.#epoch === undefined && !this.#isClosed && this.#parts.mayLead) await this.#askToLead(session);
     this.#watchSilence();
   }
 

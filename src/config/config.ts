@@ -20,27 +20,6 @@ export interface Problem {
 
 export const problemText = (problem: Problem): string => `${problem.key}: ${problem.message}. ${problem.fix}`;
 
-interface NotBuilt {
-  readonly name: SettingName;
-  readonly feature: string;
-  readonly isOn: (values: SettingValues) => boolean;
-  /** Nothing can work with it, so that test suites are refused too and not only warned. */
-  readonly alwaysRefused?: boolean;
-}
-
-/**
- * Settings whose feature does not exist yet. Switching one on is refused at start, because a server that silently ignores
- * it would not do what its operator believes. When a feature is built, its line goes.
- */
-export const notBuilt: readonly NotBuilt[] = [
-  {
-    name: "NGIT_DATABASE_BACKEND",
-    feature: "the postgres backend",
-    isOn: (values) => values.databaseBackend === "postgres",
-    alwaysRefused: true,
-  },
-];
-
 interface WorkedOut {
   readonly domain: string;
   readonly relayName: string;
@@ -67,7 +46,6 @@ export interface Surroundings {
 interface Completed {
   readonly config: Config;
   readonly problems: readonly Problem[];
-  readonly warnings: readonly string[];
 }
 
 /** GRASP-05: some announcements that do not list this server are mirrored. */
@@ -110,20 +88,7 @@ export function completeConfig(values: SettingValues, around: Surroundings): Com
     publishProfile: values.publishProfile && !values.privateMode,
     serverKeyCredential: credentialsDirectory === undefined ? undefined : join(credentialsDirectory, keyCredential),
   };
-  const unbuilt = notBuilt.filter((item) => item.isOn(values));
-  const refused = unbuilt.filter((item) => item.alwaysRefused || !values.test);
-  return {
-    config,
-    problems: [
-      ...contradictions(values),
-      ...refused.map((item) =>
-        problem(item.name, `asks for ${item.feature}, which is not built yet`, "Remove this setting"),
-      ),
-    ],
-    warnings: unbuilt
-      .filter((item) => !refused.includes(item))
-      .map((item) => `${item.name}: ${item.feature} is not built yet; the setting has no effect`),
-  };
+  return { config, problems: contradictions(values) };
 }
 
 const problem = (key: SettingName, message: string, fix: string): Problem => ({ key, origin: "default", message, fix });

@@ -248,16 +248,6 @@ test("an unknown NGIT_ environment variable only warns, and other variables say 
   assert.match(result.warnings.join("\n"), /NGIT_MAX_LIMITS: .*did you mean NGIT_MAX_LIMIT\?\nNGIT_OWNER_NPUB: /);
 });
 
-test("what is not built yet is refused", () => {
-  const postgres = {
-    NGIT_DATABASE_BACKEND: "postgres",
-    NGIT_DATABASE_URL: "postgres://h/d",
-    NGIT_PACK_STORE: "s3:packs",
-    NGIT_TEST: "1",
-  };
-  assert.match(faults({ environment: postgres })[0] ?? "", /the postgres backend, which is not built yet/);
-});
-
 test("NGIT_TEST shortens intervals but not what is set by hand", () => {
   const config = configOf({ environment: { NGIT_TEST: "1", NGIT_SYNC_STARTUP_JITTER_MS: "900" } });
   assert.equal(config.syncBatchWindowMs, 200);

@@ -74,7 +74,7 @@ export function loadConfig(sources: Sources): LoadResult {
     ...sources.surroundings,
     ...(credentialsDirectory ? { credentialsDirectory } : {}),
   });
-  const warnings = [...unknownEnvironment(sources.environment), ...completed.warnings];
+  const warnings = unknownEnvironment(sources.environment);
   const faulty = new Set(problems.map((problem) => problem.key));
   for (const problem of completed.problems) {
     const origin = origins.get(problem.key as SettingName) ?? problem.origin;

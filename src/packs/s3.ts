@@ -43,6 +43,9 @@ const partBytes = 8 << 20;
 /** The protocol allows 10,000. */
 const mostParts = 9_000;
 
+/** Which versions of Node this program runs under is said by its own documentation. */
+process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= "true";
+
 export class BucketPackStore implements PackStore {
   readonly words: string;
   readonly #client: S3Client;

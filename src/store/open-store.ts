@@ -13,6 +13,6 @@ export async function openStore(config: Config, clock: Clock, tell?: (sentence: 
     case "lmdb":
       return openLmdbStore(config.relayDataPath, { clock, ...(tell && { tell }) });
     case "postgres":
-      throw new Error("the postgres backend is refused when settings are read");
+      throw new Error("a machine of a cluster opens its store before its server (start-cluster.ts)");
   }
 }

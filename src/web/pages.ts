@@ -130,6 +130,7 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
         relays: status.syncStatus(),
         huntingQueue: status.huntingQueue(),
         outbox: status.outbox(),
+        machines: status.machines(),
         waiting: await waitingTotals(store),
         repositories: await parts.repositoryCount(),
         refsBehind: gitHost.repositories.countBehind,

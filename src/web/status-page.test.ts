@@ -49,6 +49,7 @@ test("repositories whose refs are behind are counted while there are some", () =
     relays: [],
     huntingQueue: undefined,
     outbox: undefined,
+    machines: undefined,
     waiting: { entries: 0, waitingAnnouncements: 0, softAnnouncements: 0 },
     repositories: 7,
     refsBehind: 0,
@@ -61,4 +62,8 @@ test("repositories whose refs are behind are counted while there are some", () =
   assert.doesNotMatch(shown(0), /behind/);
   assert.match(shown(1), /<b>1<\/b> repository behind on refs/);
   assert.match(shown(1_200), /<b>1,200<\/b> repositories behind on refs/);
+  const among = (behind: number): string =>
+    statusPage(site, { ...facts, machines: { all: 3, alive: 2, behind } }, () => []).body;
+  assert.match(among(0), /<b>2 of 3<\/b> machines answer<\/li>/);
+  assert.match(among(1), /machines answer, this one is 1 change behind/);
 });

@@ -32,6 +32,7 @@ export function statusPage(site: Site, facts: StatusFacts, historyOf: (url: stri
 <li><b>${count(facts.events)}</b> ${facts.events === 1 ? "event" : "events"}</li>
 <li><b>${count(relays.filter(({ isConnected }) => isConnected).length)} of ${count(relays.length)}</b> relays connected</li>
 <li><b>${count(gaps)}</b> events found late</li>
+${facts.machines && machinesItem(facts.machines)}
 ${facts.refsBehind > 0 && html`<li><b>${count(facts.refsBehind)}</b> ${facts.refsBehind === 1 ? "repository" : "repositories"} behind on refs</li>`}
 </ul>
 ${facts.busy}
@@ -58,6 +59,9 @@ ${section("versions", "Versions")`<dl class="facts short">
 </div>`,
   });
 }
+
+const machinesItem = ({ all, alive, behind }: Machines): Html =>
+  html`<li><b>${count(alive)} of ${count(all)}</b> machines answer${behind > 0 && html`, this one is ${counted(behind, "change", "changes")} behind`}</li>`;
 
 function relayTable(relays: readonly RelayStatus[], historyOf: (url: string) => readonly Sample[]): Html {
   const ordered = [...relays].sort(
@@ -158,6 +162,16 @@ export interface StatusSources {
   syncStatus(): readonly RelayStatus[];
   /** Jobs that look for git data; undefined when nothing hunts. */
   huntingQueue(): number | undefined;
+  /** Undefined for a server that is alone. */
+  machines(): Machines | undefined;
+}
+
+/** Several machines as one: numbers, never their names. */
+export interface Machines {
+  readonly all: number;
+  readonly alive: number;
+  /** Changes this one has not applied yet. */
+  readonly behind: number;
 }
 
 export const nothingFollowed: StatusSources = {
@@ -166,12 +180,14 @@ export const nothingFollowed: StatusSources = {
   peersOf: () => [],
   syncStatus: () => [],
   huntingQueue: () => undefined,
+  machines: () => undefined,
 };
 
 export interface StatusFacts {
   readonly relays: readonly RelayStatus[];
   readonly huntingQueue: number | undefined;
   readonly outbox: OutboxStatus | undefined;
+  readonly machines: Machines | undefined;
   readonly waiting: Omit<WaitingTotals, "bytes">;
   readonly repositories: number;
   /** Repositories whose git files do not say yet what is served. */

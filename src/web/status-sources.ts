@@ -10,7 +10,7 @@ import type { VerifiedCopies } from "../operator/verified.js";
 import { relaysOf } from "../sync/core/wanted.js";
 import type { Syncing } from "../sync/start-syncing.js";
 import type { CopyStatus, RelayStatus } from "../sync/status.js";
-import type { PeerStatus, StatusSources } from "./status-page.js";
+import type { Machines, PeerStatus, StatusSources } from "./status-page.js";
 
 const maxPeers = 20;
 /** Every reader of a repository's page asks; looking at all relays for each of them would be dear. */
@@ -22,6 +22,8 @@ interface UsedRooms {
   /** Nothing yet while the server starts. */
   readonly sync: () => Pick<Syncing, "status" | "copiesOf" | "outboxOf"> | undefined;
   readonly verified: VerifiedCopies;
+  /** Not given: the server is alone. */
+  readonly machines?: () => Machines | undefined;
 }
 
 export const statusSources = ({ live, services, clock }: Context, rooms: UsedRooms): StatusSources => {
@@ -43,6 +45,7 @@ export const statusSources = ({ live, services, clock }: Context, rooms: UsedRoo
           compared: relay.compared,
         })),
     huntingQueue: () => hunting()?.queueSize,
+    machines: () => rooms.machines?.(),
     outbox() {
       const { outbox } = sync()?.status() ?? {};
       if (!outbox || !live.current.syncPlusEnabled) return undefined;

@@ -61,6 +61,7 @@ const facts: StatusFacts = {
   relays,
   huntingQueue: 12,
   outbox: { participants: 240, relays: 31, connected: 28, incomplete: 2 },
+  machines: { all: 3, alive: 2, behind: 4 },
   waiting: { waitingAnnouncements: 4, softAnnouncements: 17, entries: 63 },
   repositories: 1_284,
   refsBehind: 2,

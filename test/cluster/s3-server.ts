@@ -15,7 +15,7 @@ const program = process.env.S3_SERVER;
 /** Why tests with S3 do not run; false when they do. */
 export const noS3: string | false = program ? false : "no S3 server could be built";
 
-const credentials = { accessKeyId: "holdfast", secretAccessKey: "a secret of the tests" };
+const credentials = { accessKeyId: "holdfast", secretAccessKey: "a-secret-of-the-tests" };
 
 export class TestS3 {
   #process: ChildProcess | undefined;

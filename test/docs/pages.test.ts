@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { notBuilt } from "../../src/config/config.js";
 import { settingNamed } from "../../src/config/schema.js";
 
 function pagesIn(folder: string): string[] {
@@ -85,13 +84,6 @@ test("commands the pages name are commands the program has", () => {
     }
   }
   assert.ok(named > 20, `only ${named} were found`);
-});
-
-test("no page outside the reference tells to switch on what the program refuses", () => {
-  const refused = notBuilt.map(({ name }) => name).filter((name) => name !== "NGIT_DATABASE_BACKEND");
-  for (const page of pages.filter((name) => !name.startsWith("docs/reference/"))) {
-    for (const name of refused) assert.ok(!textOf(page).includes(name), `${page}: ${name}`);
-  }
 });
 
 test("every package has its reason in docs/dependencies.md, and no reason is left over", () => {

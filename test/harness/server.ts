@@ -119,10 +119,13 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
   const { onLog, readDisk, store, policy, leadership } = options;
   const faults: unknown[] = [];
   // Imported here: tests that start children alone need not load the server themselves.
-  const { startServer } = await import("../../src/server.js");
   const environment = dropInEnvironment(folder, port, options);
+  const start =
+    environment.NGIT_DATABASE_BACKEND === "postgres"
+      ? (await import("../../src/start-cluster.js")).startClusterServer
+      : (await import("../../src/server.js")).startServer;
   const live = liveConfigOf(environment);
-  const server = await startServer({
+  const server = await start({
     live,
     logger: onLog
       ? loggerTo((line) => onLog(JSON.parse(line) as LogLine), "debug")

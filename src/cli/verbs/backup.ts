@@ -224,6 +224,9 @@ export const restore: Verb = (program, abilities) => {
       ...(manifest.domain === config.domain
         ? []
         : [`it is of ${manifest.domain}, this server is ${config.domain}: set NGIT_DOMAIN if that is not meant`]),
+      ...(config.databaseBackend === "postgres"
+        ? ["it is a server's of its own: `holdfast cluster join` makes it the beginning of a new cluster"]
+        : []),
       ...(facts.serverKey || config.relayOwnerNsec ? [] : ["it has no server key: the next start makes a new one"]),
     ];
     return {

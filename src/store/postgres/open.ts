@@ -42,6 +42,8 @@ export interface ClusterStoreParts {
   readonly fault: (error: Error) => void;
   /** A commit waited for its turn and held it. */
   readonly turned?: (waitMs: number, holdMs: number) => void;
+  /** False for a command that works for a moment: the leader's work must not wait for it. */
+  readonly mayLead?: boolean;
   readonly leads?: (epoch: number) => void;
   readonly leadsNoMore?: () => void;
   readonly maxQueuedWorks?: number;
@@ -86,6 +88,7 @@ export async function openClusterStore(parts: ClusterStoreParts): Promise<Cluste
   };
   try {
     const { cluster, format } = await prepareSchema(session, place, parts.serverKey);
+    let writtenFormat = format;
     const node = await nodeIdentity(folder, cluster);
     if (parts.packs) {
       await claimPackStore(session, place, parts.packs, cluster);
@@ -94,6 +97,10 @@ export async function openClusterStore(parts: ClusterStoreParts): Promise<Cluste
     opened.life = await NodeLife.begin({
       ...{ place, clock: own, node, name: parts.name, version: parts.version, format: newestFormat, measured },
       applied: () => opened.order?.facts.applied ?? 0,
+      writes: (written) => {
+        writtenFormat = written;
+      },
+      mayLead: parts.mayLead ?? true,
       leads: (epoch) => {
         // A request to vanish that another machine did not finish.
         opened.store?.resume();
@@ -115,7 +122,7 @@ export async function openClusterStore(parts: ClusterStoreParts): Promise<Cluste
       order: (view) => {
         opened.order = new SharedOrder({
           ...{ view, place, node, clock: own, measured },
-          format: () => format,
+          format: () => writtenFormat,
           catchUp: () => opened.store?.catchUp() ?? Promise.resolve(),
           diverged: parts.fault,
           ...(parts.turned && { turned: parts.turned }),

@@ -12,7 +12,7 @@ export type SettingDigests = Readonly<Record<string, string>>;
 /** What each machine has for itself. */
 const ownSections: ReadonlySet<string> = new Set([
   "Storage",
-  "Cluster",
+  "Several machines as one",
   "Logs and metrics",
   "Serving git",
   "Tests and closed networks",

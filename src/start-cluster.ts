@@ -1,0 +1,89 @@
+// A server that is one of several machines: its place in the cluster first (lock, key, pack store, shared log), then the
+// same server as ever on top of it. Loaded only when the settings ask for the postgres backend.
+
+import { Registry } from "prom-client";
+import { repeatedly } from "./base/clock.js";
+import { ClosingOrder } from "./base/closing-order.js";
+import { ClusterRefusal } from "./cluster/check-database.js";
+import { Leadership } from "./cluster/leadership.js";
+import { counted, createClusterMetrics } from "./cluster-metrics.js";
+import { clusterPlace } from "./config/cluster-place.js";
+import { problemText } from "./config/config.js";
+import { openPackStore } from "./packs/open-pack-store.js";
+import { type Server, type StartParts, startServer } from "./server.js";
+import { identityOf, lockedData, StartRefusal } from "./start-refusal.js";
+import { type ClusterStore, openClusterStore } from "./store/postgres/open.js";
+import { watchRuleSettings } from "./store/postgres/rule-settings.js";
+import { askDatabase, type ClusterStatus, readStatus } from "./store/postgres/status.js";
+import type { Machines } from "./web/status-page.js";
+
+const lookEveryMs = 15_000;
+
+export async function startClusterServer(parts: StartParts): Promise<Server> {
+  const { live, logger, clock: own } = parts;
+  const config = live.current;
+  const closing = new ClosingOrder(logger);
+  try {
+    const release = lockedData(config);
+    closing.add("lock", async () => release());
+    const place = clusterPlace(config);
+    if (!place.ok) throw new StartRefusal(problemText(place.problem));
+    const { url, schema, name } = place.value;
+    const registry = new Registry();
+    const metrics = createClusterMetrics(registry);
+    const packs = counted(await openPackStore(place.value.packs), metrics.packStore);
+    closing.add("pack store", () => packs.close());
+    const leadership = new Leadership(own);
+    const cluster = await openClusterStore({
+      ...{ url, schema, name, packs, clock: own, turned: metrics.turn },
+      folder: config.relayDataPath,
+      serverKey: identityOf(config).secret.pubkey,
+      version: parts.build.version,
+      tell: (sentence) => logger.info(sentence),
+      warn: (sentence) => logger.warn(sentence),
+      fault: (error) => (parts.beginAnew ?? parts.onFault)(error),
+      leads(epoch) {
+        logger.info({ epoch }, "this machine leads: it syncs, hunts and tidies for all of them");
+        leadership.begin(epoch);
+      },
+      leadsNoMore() {
+        logger.info("this machine does not lead any more");
+        leadership.end();
+      },
+    });
+    closing.add("store", () => cluster.close());
+    let status: ClusterStatus | undefined;
+    const look = async (): Promise<void> => {
+      status = await askDatabase({ url, schema }, own, readStatus);
+    };
+    await look();
+    const looking = repeatedly(
+      own,
+      () => lookEveryMs,
+      look,
+      () => undefined,
+    );
+    closing.add("looking", () => looking.close());
+    metrics.watch(cluster, name, () => status);
+    const settings = await watchRuleSettings({
+      ...{ store: cluster.store, node: cluster.node, name, live },
+      warn: (sentence) => logger.warn(sentence),
+      failed: (error) => logger.warn({ err: error }, "this machine's settings could not be told to the others yet"),
+    });
+    closing.add("settings", () => settings.close());
+    logger.info({ cluster: status?.cluster, node: cluster.node, name, packs: packs.words }, "part of a cluster");
+    const server = await startServer({
+      ...{ ...parts, registry, leadership, packs, store: cluster.store, clock: cluster.clock },
+      machines: () => status && machinesOf(status, cluster.facts),
+    });
+    closing.add("server", () => server.close());
+    return { ...server, close: () => closing.close() };
+  } catch (error) {
+    await closing.close();
+    throw error instanceof ClusterRefusal ? new StartRefusal(error.message) : error;
+  }
+}
+
+function machinesOf({ nodes }: ClusterStatus, { newest, applied }: ClusterStore["facts"]): Machines {
+  return { all: nodes.length, alive: nodes.filter(({ isAlive }) => isAlive).length, behind: newest - applied };
+}
