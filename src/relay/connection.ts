@@ -4,11 +4,13 @@
 import type { Members } from "../access/members.js";
 import type { HeldBytes } from "../base/budget/bytes.js";
 import type { Clock } from "../base/clock.js";
+import { sharedAbort } from "../base/shared-abort.js";
 import type { Intake } from "../intake/intake.js";
 import type { ServiceName } from "../net/url.js";
-import type { Refusal } from "../nostr/refusals.js";
+import type { Pubkey } from "../nostr/event.js";
+import { type Refusal, refuse } from "../nostr/refusals.js";
 import type { Verifier } from "../nostr/verify/pool.js";
-import type { Store } from "../store/port.js";
+import { type Store, StoreClosedError } from "../store/port.js";
 import type { RelayLimits } from "./limits.js";
 import type { Live } from "./live.js";
 import type { RelayMetrics } from "./metrics.js";
@@ -46,16 +48,73 @@ export interface Place {
   readonly outbox: Outbox;
 }
 
-export interface Connection {
-  readonly place: Place;
-  readonly queries: ConcurrencyLimit;
+export const notAMember = refuse("not-allowed", "this key is not a member of this private service: ask its operator");
+
+const nobody: ReadonlySet<Pubkey> = new Set();
+
+/** Most are idle, or listen and do nothing else: what only some need is made when it is needed. */
+export class Connection {
+  #end: AbortController | undefined;
+  #queries: ConcurrencyLimit | undefined;
+  #authenticated: Set<Pubkey> | undefined;
+  #isClosing = false;
+
+  constructor(readonly place: Place) {}
+
+  get queries(): ConcurrencyLimit {
+    this.#queries ??= new ConcurrencyLimit(this.place.parts.limits.maxParallelQueries);
+    return this.#queries;
+  }
+
   /** Aborts when the connection ends. */
-  readonly closed: AbortSignal;
-  readonly isClosing: boolean;
+  get closed(): AbortSignal {
+    return this.#ending().signal;
+  }
+
+  /** New events are refused. */
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
+
+  /** Keys that whoever is on it has shown to hold. */
+  get authenticated(): ReadonlySet<Pubkey> {
+    return this.#authenticated ?? nobody;
+  }
+
+  authenticateAs(key: Pubkey): void {
+    this.#authenticated ??= new Set();
+    this.#authenticated.add(key);
+  }
+
   /** Why whoever is on it may not use the relay (GRASP-08); undefined on a public one, and for members. */
-  turnedAway(): Refusal | undefined;
+  turnedAway(): Refusal | undefined {
+    const { members } = this.place.parts;
+    if (!members.isPrivate) return undefined;
+    const keys = [...this.authenticated];
+    if (keys.length === 0) return refuse("auth-required", "this relay is private: authenticate first");
+    return keys.some((key) => members.has(key)) ? undefined : notAMember;
+  }
+
   /** Turns an exception into what the client is told. */
-  failed(error: unknown): Refusal;
+  failed(error: unknown): Refusal {
+    if (error instanceof StoreClosedError)
+      return refuse("shutting-down", "the server is shutting down: try again later");
+    this.place.parts.onFault(error);
+    return refuse("internal", "the server failed at this: it was logged");
+  }
+
+  beginToClose(): void {
+    this.#isClosing = true;
+  }
+
+  end(): void {
+    this.#ending().abort(noLongerWanted);
+  }
+
+  #ending(): AbortController {
+    this.#end ??= sharedAbort();
+    return this.#end;
+  }
 }
 
 /** The reason of every abort here. One for all: the default one is made anew with a stack each time, which a client can ask for thousands of times a second. */

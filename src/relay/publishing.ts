@@ -5,9 +5,9 @@ import { refusedForSize } from "../admission/at-the-door.js";
 import { perMinute, TokenBucket } from "../base/budget/rates.js";
 import { unixSeconds } from "../base/clock.js";
 import { normalRelayUrl, servicePart } from "../net/url.js";
-import { kinds, type NostrEvent, type Pubkey, parseEvent, parseEventOfAnySize, tagValue } from "../nostr/event.js";
+import { kinds, type NostrEvent, parseEvent, parseEventOfAnySize, tagValue } from "../nostr/event.js";
 import { type Refusal, refusalText, refuse } from "../nostr/refusals.js";
-import type { Connection, RelayParts } from "./connection.js";
+import { type Connection, notAMember, type RelayParts } from "./connection.js";
 import { noticeOf, type RelayMessage } from "./messages.js";
 
 /** An id longer than this is not echoed: it is nobody's id. */
@@ -31,7 +31,7 @@ export class Publishing {
     if (!("raw" in event)) {
       return this.#connection.place.outbox.send(refusedEvent(parts, value, event));
     }
-    const { authenticated } = this.#auth;
+    const { authenticated } = this.#connection;
     let text: string;
     let accepted = false;
     try {
@@ -72,8 +72,6 @@ export function refusedEvent({ metrics }: Pick<RelayParts, "metrics">, value: un
   return { type: "OK", id, accepted: false, text: refusalText(refusal) };
 }
 
-export const notAMember = refuse("not-allowed", "this key is not a member of this private service: ask its operator");
-
 const tagsAsOneEvent = 100;
 const charsAsOneEvent = 16 * 1024;
 
@@ -94,8 +92,6 @@ function kindOf(value: unknown): number | undefined {
   return typeof kind === "number" ? kind : undefined;
 }
 
-const nobody: ReadonlySet<Pubkey> = new Set();
-
 /** A signature is looked at, so that each counts like an event: forged ones without end would keep the verifiers busy. */
 const tooManyAuthentications = refuse("rate-limited", "too many events and authentications: try again in a minute");
 
@@ -105,17 +101,12 @@ const tooManyAuthentications = refuse("rate-limited", "too many events and authe
  */
 export class Authenticating {
   readonly #connection: Connection;
-  // Few connections authenticate: the sets are made for the first that does.
-  #authenticated: Set<Pubkey> | undefined;
+  // Few connections authenticate: it is made for the first that does.
   #usedIds: Set<string> | undefined;
   #challenge: string | undefined;
 
   constructor(connection: Connection) {
     this.#connection = connection;
-  }
-
-  get authenticated(): ReadonlySet<Pubkey> {
-    return this.#authenticated ?? nobody;
   }
 
   ask(): void {
@@ -149,8 +140,7 @@ export class Authenticating {
       this.#usedIds.delete(event.id);
       return answer(false, refusalText(refuse("bad-signature", "the signature does not belong to this pubkey and id")));
     }
-    this.#authenticated ??= new Set();
-    this.#authenticated.add(event.pubkey);
+    this.#connection.authenticateAs(event.pubkey);
     // Said at once: a relay that follows us then asks nothing, and its filters name no repository in vain.
     if (!parts.members.has(event.pubkey)) return answer(false, refusalText(notAMember));
     answer(true, "");

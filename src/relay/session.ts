@@ -3,12 +3,10 @@
 
 import { isUtf8 } from "node:buffer";
 import { perMinute, TokenBucket } from "../base/budget/rates.js";
-import { sharedAbort } from "../base/shared-abort.js";
 import { type Filter, readBy } from "../nostr/filter.js";
 import { frameFault } from "../nostr/frame-shape.js";
 import { type Refusal, refuse } from "../nostr/refusals.js";
-import { StoreClosedError } from "../store/port.js";
-import { ConcurrencyLimit, type Connection, noLongerWanted, type Place, type RelayParts } from "./connection.js";
+import { Connection, type Place, type RelayParts } from "./connection.js";
 import {
   type BadMessage,
   type ClientMessage,
@@ -20,7 +18,7 @@ import {
   type RelayMessage,
 } from "./messages.js";
 import { needsAuthentication, type Readers } from "./private-events.js";
-import { Authenticating, notAMember, Publishing, refusedEvent } from "./publishing.js";
+import { Authenticating, Publishing, refusedEvent } from "./publishing.js";
 import { Reconciling } from "./reconciling.js";
 import { Subscribing } from "./subscribing.js";
 
@@ -31,10 +29,9 @@ export interface SessionPlace extends Place {
   giveUp(reason: string): void;
 }
 
-export class Session implements Connection {
-  // Most connections are idle, or listen and do nothing else: what only some need is made when it is needed.
-  #end: AbortController | undefined;
-  #queries: ConcurrencyLimit | undefined;
+export class Session {
+  readonly #connection: Connection;
+  // What only some connections need is made when it is needed.
   #auth: Authenticating | undefined;
   #asking: Readers | undefined;
   #publishing: Publishing | undefined;
@@ -43,30 +40,11 @@ export class Session implements Connection {
   #idle: (() => void)[] | undefined;
   #badFrames: TokenBucket | undefined;
   #isGivenUp = false;
-  #closing = false;
   #inFlight = 0;
   #inFlightBytes = 0;
 
-  constructor(readonly place: SessionPlace) {}
-
-  get queries(): ConcurrencyLimit {
-    this.#queries ??= new ConcurrencyLimit(this.place.parts.limits.maxParallelQueries);
-    return this.#queries;
-  }
-
-  get closed(): AbortSignal {
-    return this.#ending().signal;
-  }
-
-  get isClosing(): boolean {
-    return this.#closing;
-  }
-
-  failed(error: unknown): Refusal {
-    if (error instanceof StoreClosedError)
-      return refuse("shutting-down", "the server is shutting down: try again later");
-    this.place.parts.onFault(error);
-    return refuse("internal", "the server failed at this: it was logged");
+  constructor(readonly place: SessionPlace) {
+    this.#connection = new Connection(place);
   }
 
   /** False while more work is under way, or more is waiting to be taken, than this client may have. */
@@ -90,24 +68,16 @@ export class Session implements Connection {
     if (this.#isGivenUp) return;
     const message = this.#read(frame, isBinary);
     this.place.parts.metrics.received(message.type === "bad" ? message.verb : message.type);
-    const refusal = needsMembership.has(message.type) ? this.turnedAway() : undefined;
+    const refusal = needsMembership.has(message.type) ? this.#connection.turnedAway() : undefined;
     if (refusal) this.place.outbox.send(refusalOf(this.place.parts, message, refusal));
     const work = refusal ? undefined : this.#dispatch(message);
     if (work) this.#track(work, frame.length);
     if (message.type === "bad" || refusal) this.#charge(frame.length);
   }
 
-  turnedAway(): Refusal | undefined {
-    const { members } = this.place.parts;
-    if (!members.isPrivate) return undefined;
-    const keys = [...(this.#auth?.authenticated ?? [])];
-    if (keys.length === 0) return refuse("auth-required", "this relay is private: authenticate first");
-    return keys.some((key) => members.has(key)) ? undefined : notAMember;
-  }
-
   /** Whoever is no member any more loses what is open, at once. */
   membersChanged(): void {
-    const refusal = this.turnedAway();
+    const refusal = this.#connection.turnedAway();
     if (!refusal) return;
     this.#subscribing?.closeAll(refusal);
     this.#reconciling?.closeAll(refusal);
@@ -115,7 +85,7 @@ export class Session implements Connection {
 
   /** New events are refused from now on; resolves when the ones under way are answered. */
   async finish(): Promise<void> {
-    this.#closing = true;
+    this.#connection.beginToClose();
     this.#subscribing?.close();
     this.#reconciling?.close();
     if (this.#inFlight === 0) return;
@@ -129,7 +99,7 @@ export class Session implements Connection {
   }
 
   close(): void {
-    this.#ending().abort(noLongerWanted);
+    this.#connection.end();
     this.#subscribing?.close();
     this.#reconciling?.close();
     this.place.outbox.close();
@@ -152,12 +122,12 @@ export class Session implements Connection {
         this.place.outbox.send(message.answer);
         return undefined;
       case "EVENT":
-        this.#publishing ??= new Publishing(this, this.#authenticating());
+        this.#publishing ??= new Publishing(this.#connection, this.#authenticating());
         return this.#publishing.publish(message.event);
       case "AUTH":
         return this.#authenticating().authenticate(message.event);
       case "REQ": {
-        this.#subscribing ??= new Subscribing(this);
+        this.#subscribing ??= new Subscribing(this.#connection);
         const { subscription: id, filters } = message;
         if (this.#asksInVain(filters, (refusal) => closedBy(id, refusal))) {
           this.#subscribing.unsubscribe(id);
@@ -172,7 +142,7 @@ export class Session implements Connection {
         const { subscription: id, filters } = message;
         if (this.#asksInVain(filters, (refusal) => closedBy(id, refusal))) return undefined;
         return count(
-          this,
+          this.#connection,
           id,
           filters.map((filter) => this.#stored(filter)),
         );
@@ -196,7 +166,7 @@ export class Session implements Connection {
 
   /** Keys that have authenticated by the time an event is looked at. */
   get #readers(): Readers {
-    this.#asking ??= { has: (key) => this.#auth?.authenticated.has(key) ?? false };
+    this.#asking ??= { has: (key) => this.#connection.authenticated.has(key) };
     return this.#asking;
   }
 
@@ -207,7 +177,7 @@ export class Session implements Connection {
 
   /** A stranger who asks for private events is asked to authenticate; true when there is nothing else to answer. */
   #asksInVain(filters: readonly Filter[], answer: (refusal: Refusal) => RelayMessage): boolean {
-    const isKnown = (this.#auth?.authenticated.size ?? 0) > 0;
+    const isKnown = this.#connection.authenticated.size > 0;
     const { needed, refusal } = needsAuthentication(filters, isKnown);
     if (needed) this.#authenticating().ask();
     if (refusal) this.place.outbox.send(answer(refusal));
@@ -230,18 +200,13 @@ export class Session implements Connection {
     this.place.giveUp(reason);
   }
 
-  #ending(): AbortController {
-    this.#end ??= sharedAbort();
-    return this.#end;
-  }
-
   #authenticating(): Authenticating {
-    this.#auth ??= new Authenticating(this);
+    this.#auth ??= new Authenticating(this.#connection);
     return this.#auth;
   }
 
   #reconciliations(): Reconciling {
-    this.#reconciling ??= new Reconciling(this);
+    this.#reconciling ??= new Reconciling(this.#connection);
     return this.#reconciling;
   }
 
