@@ -1,5 +1,7 @@
 // The entry point: this process as a terminal, and the verb its arguments name.
 
+import { closeSync } from "node:fs";
+import { isatty } from "node:tty";
 import { runCommandLine } from "./cli/run.js";
 import { abilitiesOn } from "./verb-abilities.js";
 
@@ -9,8 +11,13 @@ process.umask(0o077);
 // A reader that closes the pipe early (`holdfast config show | head`) is not a fault.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 
-// A terminal that was closed takes no text any more: that must not end a server without closing its rooms.
+// A terminal that was closed takes no text any more: that must not end a server without closing its rooms. Nor must it be
+// left to Node at the very end: Node puts every terminal back as it was, and aborts where there is none any more.
 process.stderr.on("error", () => undefined);
+const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
+process.on("exit", () => {
+  for (const descriptor of terminals) if (!isatty(descriptor)) closeSync(descriptor);
+});
 
 const terminal = {
   out: (text: string) =>

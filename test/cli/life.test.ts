@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { cleanEnvironment } from "./run.js";
+import { verificationAdvice } from "../../src/nostr/verify/advice.js";
+import { AdminVisitor } from "../harness/admin-visitor.js";
+import { freePort } from "../harness/free-port.js";
+import { until } from "../harness/server.js";
+import { cleanEnvironment, holdfast, program } from "./run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-life-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -116,4 +120,88 @@ test("a port in use is a refusal that names the setting", async () => {
   assert.equal(await server.ended, 1);
   holder.close();
   assert.match(server.stderr, /EADDRINUSE.*NGIT_BIND_ADDRESS/);
+});
+
+/** What a server says on a terminal, and how it ends when that is closed. Its lock goes only when it ends in good order. */
+async function onTerminal(data: string, ...flags: string[]): Promise<string> {
+  const command = [process.execPath, program, "serve", ...flags].join(" ");
+  const terminal = spawn("script", ["-qec", command, "/dev/null"], {
+    env: cleanEnvironment({
+      NGIT_DOMAIN: "x.example",
+      NGIT_BIND_ADDRESS: "127.0.0.1:0",
+      NGIT_DATA_PATH: data,
+      NO_COLOR: "1",
+    }),
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  let shown = "";
+  terminal.stdout.setEncoding("utf8").on("data", (text: string) => {
+    shown += text;
+  });
+  const isUp = (): boolean =>
+    existsSync(join(data, "relay/admin.sock")) && (flags.length > 0 || shown.includes("Ctrl+C"));
+  assert.ok(await until(isUp, 60_000), shown);
+  terminal.kill("SIGKILL");
+  assert.ok(
+    await until(() => !existsSync(join(data, "relay/holdfast.lock")), 30_000),
+    "it ended and gave the lock back",
+  );
+  return shown;
+}
+
+const hasScript = spawnSync("script", ["--version"]).status === 0;
+
+test("on a terminal a server greets, unless it is to be quiet, and stops when the terminal is closed", {
+  skip: !hasScript,
+}, async () => {
+  const data = mkdtempSync(join(folder, "terminal-"));
+  const greeted = await onTerminal(data);
+  assert.match(greeted, /INFO {2}listening/);
+  assert.match(greeted, /open +https:\/\/x\.example\/\r?\n +relay +wss:\/\/x\.example/);
+  assert.ok(greeted.includes(data), "where the data is");
+  assert.doesNotMatch(greeted, /\x1b\[/, "NO_COLOR");
+  assert.equal(await onTerminal(data, "--quiet"), "");
+});
+
+test("where only WebAssembly checks signatures, the log says so once, and status, doctor and the admin page name the package", async () => {
+  const data = mkdtempSync(join(folder, "wasm-"));
+  // As on a machine for which no package has a library.
+  const hooks = join(folder, "no-libraries.mjs");
+  writeFileSync(
+    hooks,
+    `import Module, { register } from "node:module";
+const isGone = (name) => name === "koffi" || name.startsWith("secp256k1/");
+const load = Module._load;
+Module._load = (name, ...rest) => { if (isGone(name)) throw new Error("no such library here"); return load(name, ...rest); };
+register("data:text/javascript," + encodeURIComponent(\`export const resolve = (name, context, next) => {
+  if (name === "koffi") throw new Error("no such library here");
+  return next(name, context);
+};\`));`,
+  );
+  const port = await freePort();
+  const advice = verificationAdvice("wasm") ?? assert.fail();
+  const settings = { NGIT_DATA_PATH: data, NGIT_BIND_ADDRESS: `127.0.0.1:${port}`, NGIT_DOMAIN: `localhost:${port}` };
+  const environment = { ...settings, NODE_OPTIONS: `--import=${hooks}` };
+  const server = new Running(environment);
+  await server.logged(/"listening"/);
+  assert.deepEqual(
+    server.stderr
+      .split("\n")
+      .filter((line) => line.includes(advice))
+      .map((line) => (JSON.parse(line) as { level: string }).level),
+    ["warn"],
+  );
+  const status = await holdfast(["status"], settings);
+  assert.ok(status.stdout.includes(`signatures wasm: ${advice}`), status.stdout);
+  const link = await holdfast(["admin", "link"], settings);
+  const visitor = new AdminVisitor(`http://localhost:${port}`);
+  await visitor.logInByLink(link.stdout.trim());
+  assert.match(await visitor.page("/admin"), /Worth a look[\s\S]*Signatures are checked in WebAssembly/);
+  server.signal("SIGTERM");
+  assert.equal(await server.ended, 0);
+  const doctor = spawnSync(process.execPath, [program, "doctor"], {
+    env: cleanEnvironment(environment),
+    encoding: "utf8",
+  });
+  assert.ok(doctor.stdout.includes(`note  verification  ${advice}`), doctor.stdout + doctor.stderr);
 });
