@@ -12,6 +12,7 @@ import {
   state,
 } from "../admission/testing/world.js";
 import { refsVersion } from "../catalogue/refs.js";
+import { countRemovedBy, keepRemoved } from "../catalogue/removed-by-ban.js";
 import { type CatalogueRow, catalogueRow } from "../catalogue/repositories.js";
 import {
   type EntryKind,
@@ -40,6 +41,18 @@ async function open(context: TestContext): Promise<Room> {
   context.after(() => room.close());
   return room;
 }
+
+test("what a ban removed is kept for the grace period of un-hosted repositories, and no longer", async (context) => {
+  const room = await open(context);
+  const ban = { table: "bans", key: "author:x" } as const;
+  const event = announcement("alice", "banned", [], room.now);
+  await room.store.transact(async (tx) => keepRemoved(tx, ban, [event], room.now));
+  const graceSeconds = room.live.current.unhostGraceDays * 86_400;
+  await room.advance(graceSeconds - 1);
+  assert.equal(await countRemovedBy(room.store, ban), 1);
+  await room.advance(2 * hours);
+  assert.equal(await countRemovedBy(room.store, ban), 0);
+});
 
 test("what the public compliance tool announced and never pushed is gone after two hours, others' is soft for a day", async (context) => {
   const room = await open(context);

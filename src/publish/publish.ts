@@ -37,6 +37,8 @@ export interface Publication {
 export interface Published {
   readonly announced: boolean;
   readonly stated: boolean;
+  /** The server is for its members. */
+  readonly isPrivate: boolean;
   readonly refs: Refs;
   /** Refs that the server has now and had not before. */
   readonly moved: readonly string[];
@@ -98,7 +100,7 @@ export async function publishRepository(publication: Publication): Promise<Publi
     const now = moved.length > 0 ? await tree.refsAt(remote) : undefined;
     const pushed = moved.filter(([name, oid]) => now?.get(name) !== oid).map(([name]) => name);
     if (pushed.length > 0) await tree.push(remote, pushed, publication.force);
-    return { announced, stated, refs, moved: moved.map(([name]) => name), pushed };
+    return { announced, stated, isPrivate: relay.isAsking, refs, moved: moved.map(([name]) => name), pushed };
   } finally {
     relay.close();
   }

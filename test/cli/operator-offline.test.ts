@@ -132,4 +132,16 @@ test("changes made offline hold after the start, survive another, and removed ev
   await server.json("lists", "remove", "repository-blacklist", "unwanted");
   const restored = await server.json<{ status: string }>("repos", "restore", `${npub}/kept`);
   assert.equal(restored.status, "served");
+  // What a ban removed offline is brought back offline: now that the repository is served again.
+  const back = await server.json<{ restored: { events: number } }>("unban", "event", issue.id, "--restore", "--yes");
+  assert.equal(back.restored.events, 1);
+  const lifted = await server.json<{ restored: { events: number } }>(
+    ...(["unban", "key", npubOf(spammer.pubkey), "--restore", "--yes"] as const),
+  );
+  assert.equal(lifted.restored.events, 1);
+  await server.start();
+  const client = await server.connect();
+  assert.equal((await client.ask("back", { ids: [spam.id, issue.id] })).events.length, 2);
+  await client.close();
+  await server.stop();
 });

@@ -287,6 +287,31 @@ test("what a ban removed comes back with unban --restore: events, and repositori
   assert.deepEqual([await served(), (await fetch(advertisement)).status], [2, 200]);
 });
 
+test("a pull request that a ban removed comes back with its git data", async () => {
+  const [owner, contributor] = [newKey(), newKey()];
+  await server.host(client, owner, "asked");
+  const url = server.repositoryUrl(owner, "asked");
+  const { folder, oid } = server.commit();
+  const tags = [
+    ["a", `30617:${owner.pubkey}:asked`],
+    ["c", oid],
+    ["clone", url],
+  ];
+  const request = signed(contributor, 1618, tags, "take this");
+  assert.equal((await client.publish(request))[2], true);
+  const ref = `refs/nostr/${request.id}`;
+  assert.equal((await server.git("-C", folder, "push", "-q", url, `main:${ref}`)).code, 0);
+  const standing = async (): Promise<readonly [number, boolean]> => [
+    (await client.ask("request", { ids: [request.id] })).events.length,
+    (await server.git("ls-remote", url)).stdout.includes(`${oid}\t${ref}`),
+  ];
+  assert.deepEqual(await standing(), [1, true]);
+  await server.json("ban", "key", npubOf(contributor.pubkey), "--yes");
+  assert.deepEqual(await standing(), [0, false], "neither the event nor its ref is served");
+  await server.json("unban", "key", npubOf(contributor.pubkey), "--restore", "--yes");
+  assert.deepEqual(await standing(), [1, true]);
+});
+
 test("a blocked network gets no page, no git and no relay until it is unblocked", async () => {
   await server.json("ban", "ip", "127.0.0.0/8", "--yes");
   try {

@@ -1,10 +1,17 @@
 // `holdfast init` and `holdfast publish` against a started server, as a person uses them: a folder, stock git, no script.
 
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { WebSocketServer } from "ws";
+import type { Pubkey } from "../../src/nostr/event.js";
+import { SecretKey } from "../../src/nostr/keys.js";
+import { npubOf, nsecOf } from "../../src/nostr/nip19.js";
 import { runProgram } from "../harness/git-server.js";
+import { HuntGitServer } from "../harness/hunt-git-server.js";
+import { startPrivate } from "../harness/private-service.js";
 import { newFolder, removeFolder, startInProcess, type TestServer } from "../harness/server.js";
 import { type Ended, holdfast } from "./run.js";
 
@@ -134,5 +141,68 @@ describe("a first repository", { timeout: 300_000 }, () => {
     const other = await run("init", at("by another name"), "--server", name);
     assert.equal(other.code, 1);
     assert.match(other.stderr, /^holdfast: ws:\/\/\S+ refuses the announcement: [^\n]+\n$/);
+  });
+
+  test("a private server lets a member publish with the member's own key, and nobody else", async () => {
+    const key = SecretKey.generate(randomBytes);
+    writeFileSync(at("member.key"), nsecOf(key));
+    const closed = await startPrivate();
+    await closed.operate("lists.add", { list: "private-members", entry: npubOf(key.pubkey), reason: "new" });
+    try {
+      const member = ["--server", closed.server.domain, "--key", at("member.key")];
+      const first = await asJson("init", at("closed"), ...member);
+      assert.deepEqual([first.isPrivate, first.pushed], [true, ["refs/heads/main"]]);
+      await commit("closed", "More");
+      const second = await run("publish", at("closed"), "--key", at("member.key"));
+      assert.equal(second.code, 0, second.stderr);
+      assert.match(second.stdout, /^pushed +main$[\s\S]*^private +git asks for a token/m);
+      const { token } = await closed.operate("tokens.add", { member: npubOf(key.pubkey) });
+      const url = String(first.url);
+      await git("-c", "credential.helper=", "clone", "-q", url.replace("://", `://x:${token}@`), "closed-copy");
+      assert.equal(await git("-C", "closed-copy", "rev-parse", "HEAD"), await git("-C", "closed", "rev-parse", "HEAD"));
+      const stranger = await run("init", at("outside"), "--server", closed.server.domain, "--key", at("stranger.key"));
+      assert.equal(stranger.code, 1);
+      assert.match(stranger.stderr, /^holdfast: ws:\/\/\S+ (?:refuses the announcement|does not answer): [^\n]+\n$/);
+    } finally {
+      await closed.story.end();
+    }
+  });
+
+  test("a server of another make will do: any relay with a git server at the same address", async () => {
+    const foreign = await HuntGitServer.start("localhost");
+    const events: Record<string, unknown>[] = [];
+    const relay = new WebSocketServer({ server: foreign.server });
+    relay.on("connection", (socket) =>
+      socket.on("message", (data) => {
+        const [verb, first, filter] = JSON.parse(String(data)) as [string, unknown, { kinds: number[] }];
+        if (verb === "EVENT") {
+          const event = first as { id: string; kind: number; pubkey: Pubkey };
+          events.unshift({ ...event });
+          // It makes the repository a little later than it answers.
+          if (event.kind === 30617) void foreign.takePushes(`${npubOf(event.pubkey)}/elsewhere`);
+          socket.send(JSON.stringify(["OK", event.id, true, ""]));
+        } else if (verb === "REQ") {
+          const wanted = events.filter(({ kind }) => filter.kinds.includes(Number(kind)));
+          for (const event of wanted) socket.send(JSON.stringify(["EVENT", first, event]));
+          socket.send(JSON.stringify(["EOSE", first]));
+        }
+      }),
+    );
+    try {
+      const name = `localhost:${foreign.port}`;
+      const first = await asJson("init", at("elsewhere"), "--server", name);
+      assert.deepEqual([first.announced, first.stated, first.pushed], [true, true, ["refs/heads/main"]]);
+      const moved = await commit("elsewhere", "More");
+      const second = await asJson("publish", at("elsewhere"));
+      assert.deepEqual([second.announced, second.stated, second.pushed], [false, true, ["refs/heads/main"]]);
+      assert.match(await git("ls-remote", String(first.url)), new RegExp(`^${moved}\trefs/heads/main$`, "m"));
+      assert.deepEqual(
+        events.map(({ kind }) => kind),
+        [30618, 30618, 30617],
+      );
+    } finally {
+      for (const socket of relay.clients) socket.terminate();
+      await foreign.close();
+    }
   });
 });

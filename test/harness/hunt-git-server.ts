@@ -2,11 +2,11 @@
 // and that can be made to misbehave in the ways of threats.md row 7.
 
 import { spawn } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { encodePkt, flushPkt } from "../../src/git/pkt-line.js";
 import type { Oid } from "../../src/nostr/nip34.js";
 import { emptyRepository, headOf, runProgram } from "./git-server.js";
@@ -91,6 +91,14 @@ export class HuntGitServer {
     await emptyRepository(path, true);
     const specs = Object.entries(refs).map(([ref, oid]) => `${oid}:${ref}`);
     if (specs.length > 0) await mustGit(["push", "-q", path, ...specs], from);
+  }
+
+  /** An empty repository that takes pushes. */
+  async takePushes(name: string): Promise<void> {
+    const path = join(this.folder, `${name}.git`);
+    await mkdir(dirname(path), { recursive: true });
+    await emptyRepository(path, true);
+    await mustGit(["-C", path, "config", "http.receivepack", "true"]);
   }
 
   async close(): Promise<void> {

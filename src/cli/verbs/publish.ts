@@ -217,7 +217,7 @@ async function say(
   const url = cloneUrlOf(place);
   const { owner: pubkey, identifier, server } = place;
   const naddr = naddrOf({ address: { kind: kinds.announcement, pubkey, identifier }, relays: [server.relay] }) ?? "";
-  const { announced, stated, moved, pushed, refs } = published;
+  const { announced, stated, isPrivate, moved, pushed, refs } = published;
   if (command.getOptionValue("json")) {
     const key = { file: own.file, isNew: own.isNew, npub: npubOf(own.key.pubkey) };
     const answer = {
@@ -228,6 +228,7 @@ async function say(
       remote,
       announced,
       stated,
+      isPrivate,
       moved,
       pushed,
       refs: Object.fromEntries(refs),
@@ -244,6 +245,9 @@ async function say(
     ["page", url],
     ["clone", `git clone ${url}`],
     ["naddr", naddr],
+    ...(isPrivate
+      ? [["private", "git asks for a token as password: its operator makes one with `holdfast tokens add`"] as const]
+      : []),
   ]);
   return terminal.out(`${text}\n`);
 }
