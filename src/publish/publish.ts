@@ -152,7 +152,10 @@ class OwnRelay {
     try {
       return (await request(this.conversation, filter)).sort(compareNewestFirst)[0];
     } catch (error) {
-      throw error instanceof OneOffFailure ? new PublishRefusal(`${this.conversation.url}: ${error.message}`) : error;
+      if (!(error instanceof OneOffFailure)) throw error;
+      const { url } = this.conversation;
+      // Some name the relay themselves.
+      throw new PublishRefusal(error.message.startsWith(url) ? error.message : `${url}: ${error.message}`);
     }
   }
 

@@ -1,17 +1,14 @@
 // `holdfast init` and `holdfast publish` against a started server, as a person uses them: a folder, stock git, no script.
 
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { WebSocketServer } from "ws";
 import type { Pubkey } from "../../src/nostr/event.js";
-import { SecretKey } from "../../src/nostr/keys.js";
-import { npubOf, nsecOf } from "../../src/nostr/nip19.js";
+import { npubOf } from "../../src/nostr/nip19.js";
 import { runProgram } from "../harness/git-server.js";
 import { HuntGitServer } from "../harness/hunt-git-server.js";
-import { startPrivate } from "../harness/private-service.js";
 import { newFolder, removeFolder, startInProcess, type TestServer } from "../harness/server.js";
 import { type Ended, holdfast } from "./run.js";
 
@@ -141,31 +138,6 @@ describe("a first repository", { timeout: 300_000 }, () => {
     const other = await run("init", at("by another name"), "--server", name);
     assert.equal(other.code, 1);
     assert.match(other.stderr, /^holdfast: ws:\/\/\S+ refuses the announcement: [^\n]+\n$/);
-  });
-
-  test("a private server lets a member publish with the member's own key, and nobody else", async () => {
-    const key = SecretKey.generate(randomBytes);
-    writeFileSync(at("member.key"), nsecOf(key));
-    const closed = await startPrivate();
-    await closed.operate("lists.add", { list: "private-members", entry: npubOf(key.pubkey), reason: "new" });
-    try {
-      const member = ["--server", closed.server.domain, "--key", at("member.key")];
-      const first = await asJson("init", at("closed"), ...member);
-      assert.deepEqual([first.isPrivate, first.pushed], [true, ["refs/heads/main"]]);
-      await commit("closed", "More");
-      const second = await run("publish", at("closed"), "--key", at("member.key"));
-      assert.equal(second.code, 0, second.stderr);
-      assert.match(second.stdout, /^pushed +main$[\s\S]*^private +git asks for a token/m);
-      const { token } = await closed.operate("tokens.add", { member: npubOf(key.pubkey) });
-      const url = String(first.url);
-      await git("-c", "credential.helper=", "clone", "-q", url.replace("://", `://x:${token}@`), "closed-copy");
-      assert.equal(await git("-C", "closed-copy", "rev-parse", "HEAD"), await git("-C", "closed", "rev-parse", "HEAD"));
-      const stranger = await run("init", at("outside"), "--server", closed.server.domain, "--key", at("stranger.key"));
-      assert.equal(stranger.code, 1);
-      assert.match(stranger.stderr, /^holdfast: ws:\/\/\S+ (?:refuses the announcement|does not answer): [^\n]+\n$/);
-    } finally {
-      await closed.story.end();
-    }
   });
 
   test("a server of another make will do: any relay with a git server at the same address", async () => {

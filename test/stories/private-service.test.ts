@@ -129,6 +129,7 @@ describe("a private service", { timeout: 300_000 }, () => {
       "main",
     );
     assert.equal(there, `${refs["refs/heads/main"]}\trefs/heads/main`);
+    assert.match((await run("publish", folder)).stdout, /^private +git asks for a token as password/m);
     const settings = await readFile(join(folder, ".git/config"), "utf8");
     assert.doesNotMatch(settings, /Authorization/, "no signature stays behind");
   });
