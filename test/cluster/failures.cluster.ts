@@ -9,8 +9,9 @@ import { type Clock, systemClock } from "../../src/base/clock.js";
 import { ClusterRefusal } from "../../src/cluster/check-database.js";
 import type { VerifiedEvent } from "../../src/nostr/event.js";
 import { DirectoryPackStore } from "../../src/packs/directory.js";
+import { ledStore } from "../../src/store/led-store.js";
 import { openLmdbStore } from "../../src/store/lmdb/open.js";
-import { type Commit, SharedLogError, type Store } from "../../src/store/port.js";
+import { type Commit, SharedLogError, type Store, type Transaction } from "../../src/store/port.js";
 import type { ClusterStore } from "../../src/store/postgres/open.js";
 import { eventOf } from "../../src/store/testing/events.js";
 import { untilSo } from "../harness/server.js";
@@ -323,6 +324,17 @@ describe("failures of a machine", () => {
     leader.signal("SIGSTOP");
     await untilSo("another leads", () => led.length > 0, 15_000);
     assert.deepEqual([b.epoch, led], [2, [2]]);
+    const [stale, now] = [ledStore(b.store, 1), ledStore(b.store, 2)];
+    const write = async (tx: Transaction): Promise<void> => tx.setRow("meta", "led", 1);
+    assert.deepEqual(
+      [
+        await troubleIn(stale.transact(write)),
+        await troubleIn(stale.sweepExpired(1)),
+        await troubleIn(now.transact(write)),
+      ],
+      ["not-leader", "not-leader", "none"],
+    );
+    assert.equal(await now.row("meta", "led"), 1);
     leader.signal("SIGCONT");
     await leader.write(1, 1);
     assert.deepEqual(

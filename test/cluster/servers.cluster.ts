@@ -7,6 +7,8 @@ import { systemClock } from "../../src/base/clock.js";
 import { Leadership } from "../../src/cluster/leadership.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import type { ClusterStore } from "../../src/store/postgres/open.js";
+import { AdminVisitor, authorization } from "../harness/admin-visitor.js";
+import { newKey } from "../harness/operator-server.js";
 import { keyOf, sign } from "../harness/relay-events.js";
 import { acceptAll } from "../harness/relay-server.js";
 import { startInProcess, type TestServer, untilSo } from "../harness/server.js";
@@ -35,6 +37,8 @@ after(async () => {
   folders.dispose();
 });
 
+const admin = newKey();
+
 async function start(schema: string, name: string, hasRules: boolean): Promise<Machine> {
   const leadership = new Leadership(systemClock);
   const node = await openNode(postgres, {
@@ -42,7 +46,11 @@ async function start(schema: string, name: string, hasRules: boolean): Promise<M
     leads: (epoch) => leadership.begin(epoch),
     leadsNoMore: () => leadership.end(),
   });
-  const settings = { NGIT_DOMAIN: "cluster.example.com", NGIT_METRICS_ENABLED: "true" };
+  const settings = {
+    NGIT_DOMAIN: "cluster.example.com",
+    NGIT_METRICS_ENABLED: "true",
+    NGIT_ADMIN_NPUBS: npubOf(admin.pubkey),
+  };
   const server = await startInProcess({
     ...{ store: node.store, clock: node.clock, leadership, settings },
     ...(hasRules ? {} : { policy: acceptAll }),
@@ -80,6 +88,30 @@ test("what one server acknowledges the next one answers, counts, and sends to th
   await untilSo("all are heard", () => listener.eventsOf("live").length === 31);
   assert.equal(new Set(listener.eventsOf("live").map(({ id }) => id)).size, 31);
   for (const client of clients) await client.close();
+});
+
+test("who logs in on one server is logged in on the others until the session ends, and a signature that one took is taken for all", async () => {
+  const schema = newSchema();
+  const servers = await Promise.all(["a", "b"].map((name) => start(schema, name, false)));
+  const publicOrigin = "https://cluster.example.com";
+  const [a, b] = servers.map(({ server }) => new AdminVisitor(server.origin));
+  assert.ok(a && b);
+  const header = authorization(admin, { url: `${publicOrigin}/admin/login` });
+  const signedIn = await a.signIn(header, publicOrigin);
+  assert.equal(signedIn.status, 200, await signedIn.text());
+  a.keepCookie(signedIn);
+  b.cookie = a.cookie;
+  const again = await b.signIn(header, publicOrigin);
+  assert.deepEqual([again.status, await again.text()], [401, "the token was used before\n"]);
+  assert.equal((await b.fetch("/admin")).status, 200);
+  // What the action came to is told by whichever server shows the next page.
+  const form = await b.formToken();
+  const done = await a.post("ban", { target: "kind:1", reason: "", form, back: "/admin" }, publicOrigin);
+  assert.equal(done.status, 303, await done.text());
+  assert.match(await b.page("/admin"), /<p class="said (good|bad)"/);
+  assert.doesNotMatch(await a.page("/admin"), /<p class="said/);
+  assert.equal((await a.post("/admin/logout", { form }, publicOrigin)).status, 303);
+  assert.equal((await b.fetch("/admin")).status, 401);
 });
 
 test("a rule that is set on one server binds the next event on another, and one server syncs and hunts", async () => {

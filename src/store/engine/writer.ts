@@ -254,7 +254,8 @@ export class Writer {
   }
 
   #isFull(error: unknown): boolean {
-    return this.parts.view.content.backend.isFull(error);
+    // What is in the shared log was not refused, however full this disk is.
+    return !(error instanceof SharedLogError) && this.parts.view.content.backend.isFull(error);
   }
 
   async #runAlone(item: QueuedWork): Promise<void> {
