@@ -28,7 +28,7 @@ import type { Context } from "./context.js";
 import { returnFreeMemory } from "./free-memory.js";
 import { openGitHost } from "./git/git-host.js";
 import { createGitMetrics } from "./git/metrics.js";
-import { housekeepingOf } from "./git/start-housekeeping.js";
+import { startHousekeeping } from "./git/start-housekeeping.js";
 import { type HuntingRoom, repairOf, startHunting } from "./hunt/start-hunting.js";
 import { ArchiveReview } from "./intake/archive-review.js";
 import { CarryOut } from "./intake/carry-out.js";
@@ -246,13 +246,10 @@ export async function startServer(parts: StartParts): Promise<Server> {
     closing.add("hunt", () => hunts.close());
     repair.open();
     closing.add("repair", () => repair.close());
-    const housekeeping = housekeepingOf(context, gitHost, disks);
+    const housekeeping = await startHousekeeping(context, gitHost, disks);
     closing.add("housekeeping", () => housekeeping.close());
-    const keepingHouse = await whileLeading(async () => {
-      await housekeeping.open();
-      return { close: () => housekeeping.rest() };
-    });
-    closing.add("housekeeping's clock", () => keepingHouse.close());
+    // What changed while another machine led is repacked by the one that leads now.
+    leadership.onBegin = () => void housekeeping.lookAtAll().catch(onFault);
     const largeFiles = config.lfsEnable
       ? new LargeFilesRoom(context, { gitHost, purgatory, serverSecret: secret })
       : undefined;

@@ -18,6 +18,8 @@ interface Reign {
 export class Leadership {
   readonly #works = new Set<LedWork>();
   #reign: Reign | undefined;
+  /** Called each time it begins to lead. */
+  onBegin: () => void = () => undefined;
 
   /** Without a clock it leads at once and for ever. */
   constructor(private readonly clock?: Clock) {
@@ -30,6 +32,7 @@ export class Leadership {
 
   begin(epoch?: number): void {
     this.#change({ epoch });
+    this.onBegin();
   }
 
   end(): void {

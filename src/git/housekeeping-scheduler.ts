@@ -158,7 +158,6 @@ export class HousekeepingScheduler {
   readonly #stop = sharedAbort();
   readonly #timers = new Map<string, () => void>();
   #stopListening: () => void = () => undefined;
-  #isOpen = false;
   #working: Promise<void> = Promise.resolve();
   #isWorking = false;
 
@@ -171,14 +170,17 @@ export class HousekeepingScheduler {
     return this.#changed.size;
   }
 
-  /** Looks by itself from now on, until `rest` or `close`. */
   async open(): Promise<void> {
-    this.#isOpen = true;
     this.#stopListening = this.#parts.repositories.onChange((address) => this.#note(address));
+    await this.lookAtAll();
+    this.#arm("weekly", weeklyLookMs, () => this.#turn(() => this.#weekly()));
+  }
+
+  /** As at a start: nobody looked before. */
+  async lookAtAll(): Promise<void> {
     for await (const row of catalogueRows(this.#parts.store)) {
       if (row.status !== "soft") this.#note(diskAddress(row));
     }
-    this.#arm("weekly", weeklyLookMs, () => this.#turn(() => this.#weekly()));
   }
 
   /** Resolves when the look under way, and what it found to do, has ended. */
@@ -203,7 +205,7 @@ export class HousekeepingScheduler {
   }
 
   #note(address: RepositoryAddress): void {
-    if (!this.#isOpen) return;
+    if (this.#stop.signal.aborted) return;
     const lastMs = this.#parts.clock.monotonicMs();
     const firstMs = this.#changed.get(address.key)?.firstMs ?? lastMs;
     this.#changed.set(address.key, { address, firstMs, lastMs });
@@ -211,7 +213,7 @@ export class HousekeepingScheduler {
   }
 
   #arm(name: string, delayMs: number, callback: () => void): void {
-    if (!this.#isOpen || this.#timers.has(name)) return;
+    if (this.#stop.signal.aborted || this.#timers.has(name)) return;
     const cancel = this.#parts.clock.after(delayMs, () => {
       this.#timers.delete(name);
       callback();
@@ -250,7 +252,7 @@ export class HousekeepingScheduler {
     const now = this.#parts.clock.monotonicMs();
     const ripe = [...this.#changed.values()].filter((changed) => this.#ripeAtMs(changed) <= now);
     for (const { address, lastMs } of ripe) {
-      if (!this.#isOpen) return;
+      if (this.#stop.signal.aborted) return;
       // Changed again while others were looked at: it is not quiet.
       if (this.#changed.get(address.key)?.lastMs === lastMs) await this.#look(address);
     }
@@ -285,19 +287,11 @@ export class HousekeepingScheduler {
     }
   }
 
-  /** Does nothing by itself from now on; what an operator asks for is still done. */
-  async rest(): Promise<void> {
-    this.#isOpen = false;
-    this.#stopListening();
-    for (const cancel of this.#timers.values()) cancel();
-    this.#timers.clear();
-    this.#changed.clear();
-    await this.#working;
-  }
-
   async close(): Promise<void> {
     this.#stop.abort();
-    await this.rest();
+    this.#stopListening();
+    for (const cancel of this.#timers.values()) cancel();
+    await this.#working;
     // One an operator asked for may still run.
     await this.#lane.run(theLane, async () => undefined);
   }

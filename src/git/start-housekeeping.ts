@@ -10,11 +10,11 @@ import type { Disks } from "../store/disk-space.js";
 import type { GitHost } from "./git-host.js";
 import { type HousekeepingReport, HousekeepingScheduler } from "./housekeeping-scheduler.js";
 
-export function housekeepingOf(
+export async function startHousekeeping(
   { live, logger, clock, store, registry }: Context,
   gitHost: GitHost,
   disks: Disks,
-): HousekeepingScheduler {
+): Promise<HousekeepingScheduler> {
   const metrics = createHousekeepingMetrics(registry, clock, () => scheduler.queued);
   const behind = "Repositories whose ref files do not say yet what their rows say; they are not repacked meanwhile";
   gaugeOf(registry, "ngit_git_refs_behind", behind, () => gitHost.repositories.countBehind);
@@ -30,6 +30,7 @@ export function housekeepingOf(
     },
     failed: (error) => logger.error({ err: error }, "housekeeping could not look at a repository"),
   });
+  await scheduler.open();
   return scheduler;
 }
 
