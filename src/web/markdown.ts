@@ -5,7 +5,7 @@
 import MarkdownIt from "markdown-it";
 import footnotes from "markdown-it-footnote";
 import type { Html } from "./html.js";
-import { type MarkupPlace, type WriterOptions, writeMarkup } from "./markup-writer.js";
+import { type CodeOf, type MarkupPlace, type WriterOptions, writeMarkup } from "./markup-writer.js";
 
 /** A longer text is rendered up to here. */
 export const maxMarkdownCharacters = 128 * 1024;
@@ -19,6 +19,8 @@ export interface MarkdownOptions {
   readonly place?: MarkupPlace;
   /** Before the ids of its headings: another one for each text of a page. */
   readonly idPrefix?: string;
+  /** Blocks of code with more than their text. */
+  readonly codeOf?: CodeOf | undefined;
 }
 
 const plain = new MarkdownIt({ html: true });

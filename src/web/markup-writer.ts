@@ -15,6 +15,9 @@ export interface MarkupPlace {
   readonly picture: (relative: string) => string | undefined;
 }
 
+/** `language`: the word after the fence. */
+export type CodeOf = (code: string, language: string) => Html | undefined;
+
 export interface WriterOptions {
   /** The heading under which the text stands: its own come below that, without gaps. */
   readonly outerLevel: number;
@@ -22,7 +25,7 @@ export interface WriterOptions {
   readonly idPrefix: string;
   readonly place?: MarkupPlace | undefined;
   /** What stands in a block of code, when more is known of it than its text. */
-  readonly codeOf?: ((code: string) => Html | undefined) | undefined;
+  readonly codeOf?: CodeOf | undefined;
 }
 
 /** Of the deepest; tags further in are left out, their text is not. */
@@ -102,6 +105,7 @@ interface Opened {
   readonly closing: Html;
   /** For headings: their level and what they say. For links: where they lead. */
   readonly level?: number;
+  readonly look?: string;
   readonly url?: string;
 }
 
@@ -113,6 +117,8 @@ class MarkupWriter {
   #text = "";
   /** What the heading that is open says. */
   #title = "";
+  /** Of the block of code that is open. */
+  #language = "";
   #lastLevel: number;
   #elements = 0;
   #anchors = 0;
@@ -141,7 +147,7 @@ class MarkupWriter {
     if (given === "br" || given === "hr") this.#parts.push(given === "br" ? html`<br>` : html`<hr>`);
     else if (given === "img") this.#picture(attributes);
     else if (this.#open.length >= maxDepth) return;
-    else if (isHeading(given)) this.#push(given, html``, html``, { level: Number(given[1]) });
+    else if (isHeading(given)) this.#heading(given, attributes);
     else if (given === "a") this.#link(attributes);
     else if (given === "table") {
       const opening = html`<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>`;
@@ -149,8 +155,14 @@ class MarkupWriter {
     } else if (given === "pre") {
       this.#push(name, html`<pre tabindex="0" role="group" aria-label="Code">`, html`</pre>`);
     } else if (known.has(name)) {
+      if (name === "code") this.#language = /^language-(\S{1,30})/.exec(attributes.get("class") ?? "")?.[1] ?? "";
       this.#push(name, html`<${name}${this.#attributesOf(given, name, attributes)}>`, html`</${name}>`);
     }
+  }
+
+  #heading(name: string, attributes: ReadonlyMap<string, string>): void {
+    const look = alignmentOf(attributes);
+    this.#push(name, html``, html``, { level: Number(name[1]), ...(look && { look }) });
   }
 
   #attributesOf(given: string, name: string, attributes: ReadonlyMap<string, string>): Html {
@@ -171,7 +183,7 @@ class MarkupWriter {
     return this.#options.idPrefix + id.slice(0, maxIdCharacters).toLowerCase();
   }
 
-  #push(name: string, opening: Html, closing: Html, more: Pick<Opened, "level" | "url"> = {}): void {
+  #push(name: string, opening: Html, closing: Html, more: Pick<Opened, "level" | "look" | "url"> = {}): void {
     if (more.level !== undefined) this.#title = "";
     this.#open.push({ name, at: this.#parts.length, closing, ...more });
     this.#parts.push(opening);
@@ -199,21 +211,22 @@ class MarkupWriter {
       return;
     }
     if (opened.level === undefined) this.#parts.push(opened.closing);
-    else this.#endHeading(opened.at, opened.level);
+    else this.#endHeading(opened.at, opened.level, opened.look);
   }
 
-  #endHeading(at: number, level: number): void {
+  #endHeading(at: number, level: number, look: string | undefined): void {
     const { outerLevel, idPrefix } = this.#options;
     this.#lastLevel = Math.min(6, outerLevel + level, this.#lastLevel + 1);
     const name = `h${this.#lastLevel}`;
     const slug = slugOf(this.#title);
-    if (slug === "" || ++this.#anchors > maxAnchors) this.#parts[at] = html`<${name}>`;
+    const side = look && html` class="${look}"`;
+    if (slug === "" || ++this.#anchors > maxAnchors) this.#parts[at] = html`<${name}${side}>`;
     else {
       const used = this.#ids.get(slug) ?? 0;
       this.#ids.set(slug, used + 1);
       const id = `${idPrefix}${slug}${used === 0 ? "" : `-${used}`}`;
       this.#parts[at] =
-        html`<${name} id="${id}"><a class="anchor" href="#${id}" aria-hidden="true" tabindex="-1">#</a>`;
+        html`<${name} id="${id}"${side}><a class="anchor" href="#${id}" aria-hidden="true" tabindex="-1">#</a>`;
     }
     this.#parts.push(html`</${name}>`);
   }
@@ -274,7 +287,7 @@ class MarkupWriter {
     if (isBlank && this.#elements > maxElements) return;
     if (isBlank && (holdsPartsOnly.has(parent?.name ?? "") || (isFirst && parent?.name !== "pre"))) return;
     if (this.#isInside("pre")) {
-      this.#parts.push(this.#options.codeOf?.(text) ?? html`${text}`);
+      this.#parts.push(this.#options.codeOf?.(text, this.#language) ?? html`${text}`);
       return;
     }
     this.#title += text;

@@ -2,7 +2,7 @@
 // folder, how many commits there are, whether something is reached from given tips. Paths go in by standard input, as
 // bytes, and are taken literally.
 
-import { isOid, type Oid } from "../../nostr/nip34.js";
+import { isOid, type Oid, type RefName } from "../../nostr/nip34.js";
 import type { GitRepository } from "../repository.js";
 import { checkedOid } from "../run.js";
 import { runBounded, runForText } from "./bounded-run.js";
@@ -88,12 +88,20 @@ export interface LastChange {
   readonly subject: string;
 }
 
-/** Of each entry of the folder (by its name, as latin1) the newest commit that touched it, as far as was looked. */
+export interface ChangesQuestion {
+  readonly commit: Oid;
+  /** The branch or tag that is looked at: what was found at its last commit is gone on from. */
+  readonly ref: RefName | undefined;
+  readonly folder: Buffer;
+  /** Of its entries, as latin1. */
+  readonly names: ReadonlySet<string>;
+}
+
+/** Of each entry of the folder the newest commit that touched it, as far as was looked; `without`: and no further than there. */
 export async function lastChanges(
   repository: GitRepository,
-  commit: Oid,
-  folder: Buffer,
-  names: ReadonlySet<string>,
+  { commit, folder, names }: ChangesQuestion,
+  without?: Oid,
 ): Promise<ReadonlyMap<string, LastChange>> {
   const found = new Map<string, LastChange>();
   const prefix = folder.length === 0 ? "" : `${folder.toString("latin1")}/`;
@@ -134,7 +142,7 @@ export async function lastChanges(
       "--format=format:%H%x00%at%x00%<(200,trunc)%s%x00",
       "--stdin",
     ],
-    revisions([commit], [], folder),
+    revisions([commit], without ? [without] : [], folder),
     { maxBytes: maxChangesBytes },
     (piece) => {
       const tokens = (rest + piece.toString("latin1")).split("\0");

@@ -50,6 +50,8 @@ const archiveLimits = { ...streamLimits, cpuSeconds: 60 };
 /** For all branches of a page together. */
 const apartMs = 4_000;
 
+type LastChanges = ReadonlyMap<string, history.LastChange>;
+
 const places = { total: 6, perRepository: 3, perIp: 4, maxQueued: 64, keptForOthers: 2 };
 
 export class ReadingRoom {
@@ -172,15 +174,25 @@ export class ReadingRoom {
     );
   }
 
+  /** After a push only the commits that came with it are looked at. */
   lastChanges(
     repository: GitRepository,
-    commit: Oid,
-    folder: Buffer,
-    names: ReadonlySet<string>,
+    question: history.ChangesQuestion,
     visitor: Visitor,
-  ): Promise<Looked<ReadonlyMap<string, history.LastChange>>> {
-    const key = `changes ${commit} ${folder.toString("latin1")} ${names.size} ${[...names][0]}`;
-    const read = () => history.lastChanges(repository, commit, folder, names);
+  ): Promise<Looked<LastChanges>> {
+    const { commit, ref, folder, names } = question;
+    const place = `${folder.toString("latin1")} ${repository.address.key}`;
+    const key = `changes ${commit} ${names.size} ${[...names][0]} ${place}`;
+    const read = async (): Promise<LastChanges> => {
+      const lastKey = `last changes ${ref} ${place}`;
+      const last = ref && (this.#answers.get(lastKey) as { commit: Oid; found: LastChanges } | undefined);
+      const isGoneOn = last && (await history.mergeBase(repository, last.commit, commit)) === last.commit;
+      const newer = await history.lastChanges(repository, question, isGoneOn ? last.commit : undefined);
+      const found = isGoneOn ? new Map([...last.found].filter(([name]) => names.has(name))) : new Map();
+      for (const [name, change] of newer) found.set(name, change);
+      if (ref) this.#answers.set(lastKey, { commit, found }, found.size * 400 + 300);
+      return found;
+    };
     return this.#once(repository, key, visitor, read, (found) => found.size * 400);
   }
 

@@ -2,7 +2,7 @@
 
 import { canBeBlamed } from "../../git/reading/blame.js";
 import { isBinary } from "../../git/reading/objects.js";
-import { bytes, count, foreign, type Html, html } from "../html.js";
+import { bytes, count, counted, foreign, type Html, html } from "../html.js";
 import { maxShownBytes, numberedLines } from "./blob-page.js";
 import { paintedLines } from "./colours/painted.js";
 import { codeUrl, commitUrl, repositoryFrame } from "./frame.js";
@@ -65,7 +65,7 @@ export async function blamePage(looking: Looking, place: Place, isProposal: bool
     title: `Blame of ${where}`.slice(0, 120),
     main: html`${isProposal && proposalNote()}<div class="bar">${branchPicker(looking, place, "blame")} ${pathLine(looking, place)}</div>
 <section class="file"><h2 class="skip">Who changed ${foreign(where, 200)}</h2>
-<p class="bar small"><span class="quiet">${count(painted.length)} lines, each with the commit that last changed it</span>
+<p class="bar small"><span class="quiet">${counted(painted.length, "line", "lines")}, each with the commit that last changed it</span>
 <span class="actions"><a href="${at("blob")}">File</a><a href="${at("raw")}">Raw</a><a href="${at("commits")}">History</a></span></p>
 ${isLate && html`<p class="note">There was no time to look at all of its history: lines without a commit are older. <code>git blame</code> in a clone finds them.</p>`}
 ${painted.length === 0 ? html`<p class="quiet">This file is empty.</p>` : numberedLines(painted, html`<pre class="who">${who.map((line) => html`${line}\n`)}</pre>`)}</section>`,

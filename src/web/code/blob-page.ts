@@ -75,7 +75,8 @@ async function contentOf(
   const text = blob.content.toString("utf8");
   if (isMarkdown(name) && !showsSource) {
     const folder = place.path.slice(0, -1);
-    const made = renderReadme({ content: blob.content, text, name, root, ref: place.inAddress, folder });
+    const readme = { content: blob.content, text, name, root, ref: place.inAddress, folder };
+    const made = await renderReadme(readme, painter);
     return { content: html`<div class="readme">${made}</div>`, switchTo: "source" };
   }
   const { made, lines } = await sourceOf(blob.content, text, oid, name, painter);

@@ -99,7 +99,7 @@ function bodyOf({ hunks, isBinary, isCut }: FileChange, { isSplit, words: marks 
   if (hunks.length === 0)
     return html`<p class="quiet">${isCut ? "Its lines are not shown." : "Its content is the same."}</p>`;
   const rows = isSplit ? hunks.map((hunk) => splitHunk(hunk, marks)) : hunks.map((hunk) => hunkView(hunk, marks));
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Changed lines"><table class="lines${isSplit && " split"}"><tbody>${rows}</tbody></table></div>${
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Changed lines"><table class="lines${isSplit && " split"}">${isSplit && html`<colgroup><col class="number"><col><col class="number"><col></colgroup>`}<tbody>${rows}</tbody></table></div>${
     isCut && html`<p class="quiet">The rest of it is not shown.</p>`
   }`;
 }

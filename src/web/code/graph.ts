@@ -62,7 +62,7 @@ export function graphColumn(commits: readonly LoggedCommit[]): { readonly lanes:
     lanes,
     rows: rows.map(
       ({ lane, into, out, past }) =>
-        html`<svg class="graph" width="${width}" viewBox="0 0 ${width} ${bottom}" preserveAspectRatio="none" aria-hidden="true">${[
+        html`<svg class="graph" width="${width}" viewBox="0 0 ${width} ${bottom}" preserveAspectRatio="none" aria-label="Graph" aria-hidden="true">${[
           ...past.map((one) => path(one, `M${x(one)} 0V${bottom}`)),
           ...into.map((one) => path(one, `M${x(one)} 0L${x(lane)} ${middle}`)),
           ...out.map((one) => path(one, `M${x(lane)} ${middle}L${x(one)} ${bottom}`)),

@@ -3,7 +3,9 @@
 
 import { type Html, html } from "../html.js";
 import { maxMarkdownCharacters, renderMarkdown } from "../markdown.js";
-import type { MarkupPlace } from "../markup-writer.js";
+import type { CodeOf, MarkupPlace } from "../markup-writer.js";
+import { languageNamed } from "./colours/languages.js";
+import { type Painter, paintedLines } from "./colours/painted.js";
 import { codeUrl } from "./frame.js";
 import { decodeSegment } from "./paths.js";
 
@@ -56,13 +58,39 @@ export interface ReadmeText {
   readonly folder: readonly Buffer[];
 }
 
-export function renderReadme({ content, text, name, root, ref, folder }: ReadmeText): Html {
+/** More blocks of code than this, or longer ones, stay plain. */
+const maxPainted = { blocks: 40, characters: 64 * 1024 };
+
+/** Blocks of code in their colours: found by a first rendering, told apart by the thread, put into the second. */
+async function paintedBlocks(text: string, painter: Painter): Promise<CodeOf | undefined> {
+  const blocks = new Map<string, { readonly code: string; readonly language: string }>();
+  let characters = 0;
+  const find: CodeOf = (code, word) => {
+    const language = languageNamed(word);
+    characters += code.length;
+    const isRoom = blocks.size < maxPainted.blocks && characters <= maxPainted.characters;
+    if (language !== undefined && isRoom) blocks.set(`${word} ${code}`, { code, language });
+    return undefined;
+  };
+  renderMarkdown(text, { outerLevel: 2, codeOf: find });
+  if (blocks.size === 0) return undefined;
+  const painted = new Map<string, Html>();
+  for (const [key, { code, language }] of blocks) {
+    const stretches = await painter.thread.scan(code, language);
+    if (!stretches) continue;
+    painted.set(key, html`${paintedLines(code, stretches).map((line) => html`${line}\n`)}`);
+  }
+  return (code, word) => painted.get(`${word} ${code}`);
+}
+
+export async function renderReadme(readme: ReadmeText, painter: Painter): Promise<Html> {
+  const { content, text, name, root, ref, folder } = readme;
   const place = placeInRepository(root, ref, folder);
   const key = codeUrl(root, "tree", ref, folder);
   const known = rendered.get(content);
   if (known?.key === key) return known.made;
   const made = isMarkdown(name)
-    ? html`${renderMarkdown(text, { outerLevel: 2, place })}${
+    ? html`${renderMarkdown(text, { outerLevel: 2, place, codeOf: await paintedBlocks(text, painter) })}${
         text.length > maxMarkdownCharacters &&
         html`<p class="note">It is longer than a page shows: its source has the rest.</p>`
       }`

@@ -49,7 +49,11 @@ export async function folderView(
   let changes: ReadonlyMap<string, LastChange> = new Map();
   if (entries.length <= maxWithChanges && canBeAsked(folder)) {
     const names = new Set(entries.map(({ name }) => name.toString("latin1")));
-    const looked = await room.lastChanges(found.repository, commit.oid, folder, names, visitor);
+    const looked = await room.lastChanges(
+      found.repository,
+      { commit: commit.oid, ref: place.ref, folder, names },
+      visitor,
+    );
     if (!looked.ok) return looked;
     changes = looked.value;
   }
@@ -103,7 +107,7 @@ const readmeName = /^readme(?:\.(?:md|markdown|txt|rst|adoc|org))?$/i;
 const readmeRank = (name: string): number => (/\.(?:md|markdown)$/i.test(name) ? 0 : name.includes(".") ? 2 : 1);
 
 async function readmeIn(
-  { room, found, root }: Looking,
+  { room, found, root, painter }: Looking,
   place: Place,
   entries: readonly TreeEntry[],
 ): Promise<Html | undefined> {
@@ -117,8 +121,10 @@ async function readmeIn(
   const name = textOfName(readme.name);
   const url = codeUrl(root, "blob", place.inAddress, [...place.path, readme.name]);
   const isCut = blob.bytes > maxReadmeBytes;
+  const shown = { content: blob.content, text, name, root, ref: place.inAddress, folder: place.path };
+  const made = await renderReadme(shown, painter);
   return html`<section aria-labelledby="readme"><h2 id="readme"><a href="${url}">${name}</a></h2>
-<div class="readme">${renderReadme({ content: blob.content, text, name, root, ref: place.inAddress, folder: place.path })}</div>
+<div class="readme">${made}</div>
 ${isCut && html`<p class="quiet">It goes on: <a href="${url}">the whole file</a>.</p>`}</section>`;
 }
 
