@@ -6,6 +6,8 @@ import { fileURLToPath } from "node:url";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import { argumentsOf, calledWrongly, wholeNumber } from "../src/base/testing/program.js";
 import { breaks } from "./breaks.js";
+import type { NetworkSize } from "./network/network.js";
+import { runNetwork } from "./network/run.js";
 import { type RunOptions, type RunResult, run } from "./run.js";
 import { scaleRuns } from "./scale.js";
 import { shrink, traceOf } from "./shrink.js";
@@ -13,6 +15,8 @@ import { shrink, traceOf } from "./shrink.js";
 const usage = `npm run simulate -- --seed N --seeds K --hours H   K seeds from N on (1 and 1); exit 1 on a broken property
                     --nightly                      many seeds with 48 troubled hours each
                     --scale                        the sizes of the specification, with memory and time
+                    --network N                    N servers that share repositories (--repositories R, 20000): a start,
+                                                   a day, a restart, a partition; --only-start for the first alone
                     --break NAME                   with a deliberate mistake, which must be caught
                     --trace FILE                   writes what went in and out for the first seed
                     --json                         the results as JSON`;
@@ -84,6 +88,25 @@ function runScale(json: boolean): boolean {
   return within;
 }
 
+/** A repository has an event a day in the mean, and a push every fourth. */
+async function showNetwork(
+  size: Pick<NetworkSize, "seed" | "servers" | "repositories">,
+  onlyStart: boolean,
+  json: boolean,
+): Promise<number> {
+  const eventsADay = size.repositories;
+  const progress = (text: string): void => void (json ? process.stderr.write(`${text}\n`) : print(text));
+  const result = await runNetwork({ ...size, eventsADay, statesADay: eventsADay / 4 }, progress, onlyStart);
+  const { servers, repositories, copies, largest, pairs, seconds, steps, rssMib } = result;
+  print(
+    json
+      ? JSON.stringify(result)
+      : `${servers} servers, ${repositories} repositories of ${copies.toFixed(1)} copies (the largest server has ${largest}), ${pairs} links; simulated in ${seconds.toFixed(0)} s, ${steps} inputs, ${rssMib.toFixed(0)} MiB`,
+  );
+  const last = result.phases.at(-1)!;
+  return last.events.unfinished + last.states.unfinished === 0 ? 0 : 1;
+}
+
 async function main(): Promise<number> {
   const { values } = argumentsOf(usage, {
     seed: { type: "string", default: "1" },
@@ -93,6 +116,9 @@ async function main(): Promise<number> {
     trace: { type: "string" },
     nightly: { type: "boolean", default: false },
     scale: { type: "boolean", default: false },
+    network: { type: "string" },
+    repositories: { type: "string", default: "20000" },
+    "only-start": { type: "boolean", default: false },
     json: { type: "boolean", default: false },
   });
   if (values.break !== undefined && !Object.hasOwn(breaks, values.break)) {
@@ -101,6 +127,11 @@ async function main(): Promise<number> {
   const seed = wholeNumber("seed", values.seed);
   const seeds = Math.max(values.nightly ? 3000 : 1, wholeNumber("seeds", values.seeds, 1));
   const hours = values.hours === undefined ? (values.nightly ? 48 : undefined) : wholeNumber("hours", values.hours);
+  if (values.network !== undefined) {
+    const servers = wholeNumber("network", values.network, 2);
+    const repositories = wholeNumber("repositories", values.repositories, 1);
+    return showNetwork({ seed, servers, repositories }, values["only-start"], values.json);
+  }
   if (values.scale) return runScale(values.json) ? 0 : 1;
   const options = {
     ...(hours !== undefined && { hours }),
