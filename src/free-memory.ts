@@ -1,30 +1,137 @@
-// Gives freed memory back to the system. glibc keeps what is free between buffers that are in use, for as long as the
-// process lives: after a flood of large messages that is a hundred megabytes and more. One `malloc_trim` gives it back, at
-// less than a millisecond for ten megabytes. Where there is no glibc nothing is done; other allocators give back by themselves.
+// Keeps the server small while strangers make it busy. Two things pile up that nobody uses any more: buffers the collector
+// has not looked at yet (it looks late, because their wrappers are small), and memory that is free between buffers in use,
+// which glibc keeps for as long as the process lives. After a flood of large messages each is a hundred megabytes and more.
+// So garbage is collected when the process has grown large, what is kept for a second reader goes if that was not enough,
+// and `malloc_trim` gives back what is free, at less than a millisecond for ten megabytes. Where there is no glibc nothing is
+// trimmed: other allocators give back by themselves.
 
+import { readFileSync } from "node:fs";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { type Clock, repeatedly } from "./base/clock.js";
+import { forgetKeptValues } from "./base/kept-values.js";
 
+const mebibyte = 2 ** 20;
 const lookEveryMs = 1_000;
+/** A flood fills a hundred megabytes in a second: then it is looked more often. */
+const lookCloselyEveryMs = 250;
 /** So much must have become free since the last time. */
-const worthTrimmingBytes = 16 * 2 ** 20;
+const worthTrimmingBytes = 16 * mebibyte;
+/** Looking at everything stops the server for some 50 ms. */
+const leastBetweenMs = 2_000;
+/** What was in use after the last look may grow by so much before the next. */
+const growth = 1.25;
 
-export function returnFreeMemory(clock: Clock, onFault: (error: unknown) => void): { close(): Promise<void> } {
-  let lastBytes = 0;
-  let freedBytes = 0;
+/** From where on garbage is collected, with `limitBytes` of memory for the process: a usual server never comes there. */
+export const largeBytesFor = (limitBytes: number): number =>
+  Math.max(128 * mebibyte, Math.min(320 * mebibyte, Math.floor(limitBytes * 0.6)));
+
+export interface MemoryUse {
+  /** Without mapped files: those are the store's, and the system's to take back. */
+  readonly ownBytes: number;
+  readonly bufferBytes: number;
+}
+
+/** When something is to be done: pure. */
+export class MemoryWatch {
+  #bufferBytes = 0;
+  #freedBytes = 0;
+  #collectAboveBytes: number;
+  #collectedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(readonly largeBytes: number) {
+    this.#collectAboveBytes = largeBytes;
+  }
+
+  look({ ownBytes, bufferBytes }: MemoryUse, nowMs: number): "collect" | "trim" | "nothing" {
+    this.#freedBytes += Math.max(0, this.#bufferBytes - bufferBytes);
+    this.#bufferBytes = bufferBytes;
+    if (ownBytes < this.largeBytes * 0.8) this.#collectAboveBytes = this.largeBytes;
+    if (ownBytes > this.#collectAboveBytes && nowMs - this.#collectedAtMs >= leastBetweenMs) return "collect";
+    return this.#freedBytes >= worthTrimmingBytes ? "trim" : "nothing";
+  }
+
+  trimmed(): void {
+    this.#freedBytes = 0;
+  }
+
+  /** True: it is still large, so what can be made again should go. */
+  collected({ ownBytes, bufferBytes }: MemoryUse, nowMs: number): boolean {
+    this.#bufferBytes = bufferBytes;
+    this.#collectedAtMs = nowMs;
+    this.#collectAboveBytes = Math.max(this.largeBytes, Math.floor(ownBytes * growth));
+    return ownBytes > this.largeBytes;
+  }
+
+  nextLookMs({ ownBytes }: MemoryUse): number {
+    return ownBytes > this.largeBytes / 2 ? lookCloselyEveryMs : lookEveryMs;
+  }
+}
+
+/** What is done to the process; a test may put another in its place. */
+export interface ProcessMemory {
+  readonly limitBytes: number;
+  use(): MemoryUse;
+  collect(): void;
+  trim(): Promise<void>;
+  forgetKept(): void;
+}
+
+export function returnFreeMemory(
+  clock: Clock,
+  onFault: (error: unknown) => void,
+  memory: ProcessMemory = processMemory,
+): { close(): Promise<void> } {
+  const watch = new MemoryWatch(largeBytesFor(memory.limitBytes));
+  let everyMs = lookEveryMs;
   const look = async (): Promise<void> => {
-    const { arrayBuffers } = process.memoryUsage();
-    freedBytes += Math.max(0, lastBytes - arrayBuffers);
-    lastBytes = arrayBuffers;
-    if (freedBytes < worthTrimmingBytes) return;
-    freedBytes = 0;
-    (await trimmer())?.();
+    const use = memory.use();
+    everyMs = watch.nextLookMs(use);
+    const wanted = watch.look(use, clock.monotonicMs());
+    if (wanted === "nothing") return;
+    if (wanted === "collect") memory.collect();
+    watch.trimmed();
+    await memory.trim();
+    if (wanted === "collect" && watch.collected(memory.use(), clock.monotonicMs())) memory.forgetKept();
   };
-  return repeatedly(clock, () => lookEveryMs, look, onFault);
+  return repeatedly(clock, () => everyMs, look, onFault);
+}
+
+const processMemory: ProcessMemory = {
+  // 0 where nothing limits it; more than there is where the limit is the system's own.
+  limitBytes: process.constrainedMemory() || Number.POSITIVE_INFINITY,
+  use() {
+    const { rss, arrayBuffers } = process.memoryUsage();
+    return { ownBytes: anonymousBytes() ?? rss, bufferBytes: arrayBuffers };
+  },
+  collect: () => collector()(),
+  trim: async () => (await trimmer())?.(),
+  forgetKept: forgetKeptValues,
+};
+
+function anonymousBytes(): number | undefined {
+  try {
+    const [, kibibytes] = /^RssAnon:\s+(\d+)/m.exec(readFileSync("/proc/self/status", "latin1")) ?? [];
+    return kibibytes === undefined ? undefined : Number(kibibytes) * 1024;
+  } catch {
+    return undefined;
+  }
+}
+
+// Both are made when they are needed first: most servers are never flooded.
+
+let collecting: (() => void) | undefined;
+
+function collector(): () => void {
+  if (!collecting) {
+    setFlagsFromString("--expose-gc");
+    collecting = runInNewContext("gc") as () => void;
+  }
+  return collecting;
 }
 
 let loading: Promise<(() => void) | undefined> | undefined;
 
-/** Loaded when it is needed first: most servers are never flooded. */
 function trimmer(): Promise<(() => void) | undefined> {
   loading ??= import("koffi")
     .then(({ load }) => {

@@ -1,11 +1,25 @@
 // Values that cost work to make and never change, kept until others push them out: those that were asked for longest ago
-// go first. Bounded by weight (bytes, mostly), because strangers choose what is asked for.
+// go first. Bounded by weight (bytes, mostly), because strangers choose what is asked for. When the process has grown too
+// large, all of them go: each can be made again.
+
+/** Weakly: who made one may forget it. */
+const everywhere = new Set<WeakRef<KeptValues<unknown>>>();
+
+export function forgetKeptValues(): void {
+  for (const one of everywhere) {
+    const values = one.deref();
+    if (values) values.clear();
+    else everywhere.delete(one);
+  }
+}
 
 export class KeptValues<Value> {
   readonly #values = new Map<string, { readonly value: Value; readonly weight: number }>();
   #weight = 0;
 
-  constructor(readonly maxWeight: number) {}
+  constructor(readonly maxWeight: number) {
+    everywhere.add(new WeakRef(this));
+  }
 
   get weight(): number {
     return this.#weight;
@@ -30,6 +44,11 @@ export class KeptValues<Value> {
       if (this.#weight <= this.maxWeight) break;
       this.delete(oldest);
     }
+  }
+
+  clear(): void {
+    this.#values.clear();
+    this.#weight = 0;
   }
 
   delete(key: string): void {
