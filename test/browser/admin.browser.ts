@@ -58,6 +58,7 @@ describe("the admin pages in a browser", { timeout: 240_000 }, () => {
       ["bans", "/admin/bans"],
       ["tokens", "/admin/tokens"],
       ["decisions", `/admin/decisions?subject=${waiting.id}`],
+      ["refused", "/admin/decisions"],
       ["audit", "/admin/audit"],
       ["log", "/admin/log"],
     ];
@@ -93,6 +94,18 @@ describe("the admin pages in a browser", { timeout: 240_000 }, () => {
       assert.deepEqual(await page.evaluate(checkInPage), [], look);
       await page.screenshot({ path: `${pictures}/admin-login-${look}.png`, fullPage: true });
       await page.close();
+    }
+  });
+
+  test("who has no extension is told so, and what to do", async () => {
+    const bare = await openBrowser();
+    try {
+      const page = await open("/admin", desk, false, bare);
+      await page.getByText(/No extension for Nostr \(NIP-07\) was found in this browser: install one/).waitFor();
+      await page.getByRole("button", { name: "Sign in with Nostr" }).click();
+      await page.getByText(/No extension for Nostr/).waitFor();
+    } finally {
+      await bare.close();
     }
   });
 
@@ -211,12 +224,66 @@ describe("the admin pages in a browser", { timeout: 240_000 }, () => {
     await page.getByLabel("Target").fill(target);
     await page.locator("#ban-reason").fill("browser test");
     await page.getByRole("button", { name: "Ban", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: "Ban?" }).waitFor();
+    await page.getByRole("link", { name: "No, go back" }).click();
+    await page.getByRole("heading", { level: 1, name: "Bans and lists" }).waitFor();
+    assert.doesNotMatch((await page.locator("main").textContent()) ?? "", new RegExp(target), "nothing was done");
+    await page.getByLabel("What").selectOption("key");
+    await page.getByLabel("Target").fill(target);
+    await page.locator("#ban-reason").fill("browser test");
+    await page.getByRole("button", { name: "Ban", exact: true }).click();
+    await page.getByRole("button", { name: "Yes, ban" }).click();
     await said(page, /is banned/);
     await page.getByRole("button", { name: `Lift: ${target}` }).click();
+    await page.getByRole("button", { name: "Yes, lift the ban" }).click();
     await said(page, /is lifted/);
     await page.getByRole("link", { name: "Audit" }).click();
     const row = page.getByRole("row").filter({ hasText: "browser test" });
     assert.match((await row.textContent()) ?? "", new RegExp(npubOf(scene.server.admin.pubkey).slice(0, 12)));
+    await page.close();
+  });
+
+  test("a ban shows the repositories that would go, to everybody's eyes; what it removed comes back when it is lifted", async () => {
+    const target = npubOf(scene.owner.pubkey);
+    const ask = async (size: typeof desk, dark: boolean): Promise<Page> => {
+      const page = await open("/admin/bans", size, dark);
+      await page.getByLabel("Target").fill(target);
+      await page.getByRole("button", { name: "Ban", exact: true }).click();
+      await page.getByText("These repositories would not be served any more:").waitFor();
+      await page.getByText(`${target}/tidewater`).waitFor();
+      return page;
+    };
+    for (const [look, size, dark] of looks) {
+      const page = await ask(size, dark);
+      assert.deepEqual(await page.evaluate(checkInPage), [], look);
+      await page.screenshot({ path: `${pictures}/admin-ban-${look}.png`, fullPage: true });
+      await page.close();
+    }
+    const page = await ask(desk, false);
+    await page.getByRole("button", { name: "Yes, ban" }).click();
+    await said(page, /events were removed/);
+    const url = scene.server.repositoryUrl(scene.owner, "tidewater");
+    assert.equal((await fetch(url)).status, 404);
+    await page.getByRole("button", { name: `Lift: ${target}` }).click();
+    await page.getByLabel("Bring back what the ban removed").waitFor();
+    await page.screenshot({ path: `${pictures}/admin-lift-light.png`, fullPage: true });
+    await page.getByRole("button", { name: "Yes, lift the ban" }).click();
+    await said(page, /and 2 repositories came back/);
+    assert.equal((await fetch(url)).status, 200);
+    await page.close();
+  });
+
+  test("the overview draws what this hour brought, and says it in words", async () => {
+    const page = await open("/admin");
+    const pictures = page.locator("#overview .chart svg");
+    assert.equal(await pictures.count(), 10);
+    assert.match(
+      (await pictures.first().getAttribute("aria-label")) ?? "",
+      /^Events stored, last day: [1-9]\d* in all/,
+    );
+    await page.getByRole("img", { name: /^Pushes, last month: [1-9]\d* in all/ }).waitFor();
+    const box = await pictures.first().boundingBox();
+    assert.ok(box && box.width > 100 && box.height > 30, JSON.stringify(box));
     await page.close();
   });
 
@@ -265,8 +332,10 @@ describe("the admin pages in a browser", { timeout: 240_000 }, () => {
       await page.getByLabel("What").selectOption("ip");
       await page.getByLabel("Target").fill("198.51.100.0/24");
       await page.getByRole("button", { name: "Ban", exact: true }).click();
+      await page.getByRole("button", { name: "Yes, ban" }).click();
       await said(page, /198\.51\.100\.0\/24 is banned/);
       await page.getByRole("button", { name: "Lift: 198.51.100.0/24" }).click();
+      await page.getByRole("button", { name: "Yes, lift the ban" }).click();
       await said(page, /is lifted/);
       await page.getByRole("button", { name: "Log out" }).click();
       await page.getByRole("heading", { level: 1, name: "Log in" }).waitFor();

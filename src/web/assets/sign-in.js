@@ -6,12 +6,14 @@
     const button = login.querySelector("button");
     const tell = (text) => { said.textContent = text; };
     const base64 = (text) => btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""));
+    const missing =
+      "No extension for Nostr (NIP-07) was found in this browser: install one (nos2x and Alby are known ones) and load this page again.";
     const offer = () => {
       login.hidden = false;
-      if (!window.nostr) tell("No extension for Nostr (NIP-07) was found in this browser.");
+      if (!window.nostr) tell(missing);
     };
     button.addEventListener("click", async () => {
-      if (!window.nostr) return tell("No extension for Nostr (NIP-07) was found in this browser.");
+      if (!window.nostr) return tell(missing);
       button.disabled = true;
       try {
         tell("Waiting for your extension to sign…");
