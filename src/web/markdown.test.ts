@@ -185,20 +185,19 @@ const attacks = [
 ];
 
 /** Exactly the tags and attributes the writer knows; a `<` anywhere else is a fault. */
+const plainTags =
+  "p|h[2-6]|ul|ol|li|blockquote|hr|br|strong|em|b|i|u|s|del|ins|code|kbd|samp|var|sub|sup|small|q|cite|abbr|table|caption|thead|tbody|tfoot|tr|td|th|pre|div|a|span|dl|dt|dd|figure|figcaption|details|summary";
+const side = 'class="(?:left|right|center)"';
 const knownTag = new RegExp(
   `<(?:${[
-    "/?(?:p|h[2-6]|ul|ol|li|blockquote|hr|br|strong|em|b|i|s|code|table|thead|tbody|tr|td|th|pre|div|a|span|sup|sub|kbd)",
-    'h[2-6] id="md-[^"<>]*"',
+    `/?(?:${plainTags})`,
     'a class="anchor" href="#md-[^"<>]*" aria-hidden="true" tabindex="-1"',
-    '(?:th|td|p|div)(?: class="(?:left|right|center|footnotes)")?(?: scope="col")?',
-    'li(?: class="task"| id="md-[^"<>]*")?',
-    'ol start="\\d+"',
+    `(?:${plainTags})(?: id="md-[^"<>]*")?(?: ${side}| class="footnotes")?(?: scope="col")?(?: start="\\d+")?(?: open)?`,
+    'li class="task"',
     'pre tabindex="0" role="group" aria-label="Code"',
     'div class="scroll" tabindex="0" role="group" aria-label="Table"',
     'a(?: id="md-[^"<>]*")? href="(?:#|#md-[^"<>]*|/r/blob/main/[^"<>]*|https?://[^"<>\\s]*" rel="nofollow noopener noreferrer ugc)"',
-    'img src="/r/raw/main/[^"<>]*" alt="[^"<>]*" loading="lazy"',
-    'span id="md-[^"<>]*"',
-    "details(?: open)?|/details",
+    `img src="/r/raw/main/[^"<>]*" alt="[^"<>]*" loading="lazy"(?: (?:width|height)="\\d+%?")*(?: ${side})?`,
   ].join("|")})>`,
   "g",
 );
