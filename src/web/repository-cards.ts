@@ -135,7 +135,7 @@ function card(
   const npub = npubOf(name.owner);
   return html`<li><h3><a href="${repositoryPath(site, name)}">${foreign(title, 80)}</a>${isMirror && html` ${tag("mirror")}`}</h3>
 <p class="small quiet">by ${owner ? shortPersonLink(site, owner) : html`<a class="mono" href="${ownerPath(site, name.owner)}">${shortNpub(npub)}</a>`}</p>
-${description !== "" && html`<p>${foreign(description, 200)}</p>`}
+${description !== "" && html`<p>${foreign(description, 140)}</p>`}
 ${topics.length > 0 && html`<p>${topics.slice(0, 5).map((topic) => html`${tag(foreign(topic, 30))} `)}</p>`}
 <p class="small quiet">${push ? html`pushed ${time(push.at)}` : "nothing pushed yet"} · ${bytes(size)}</p></li>\n`;
 }

@@ -72,6 +72,13 @@ export function checkInPage(): string[] {
     const name = (element.getAttribute("aria-label") ?? element.textContent ?? "") + picture;
     if (name.trim() === "") wrong.push("a link or button without a name");
   }
+  // WCAG 2.5.8: what is no link within a sentence is large enough for a thumb.
+  for (const element of all("a, button, summary, input:not([type=hidden]), textarea, select")) {
+    const { width, height } = element.getBoundingClientRect();
+    if (width === 0 || window.getComputedStyle(element).display === "inline" || element.closest(".skip, .gutter"))
+      continue;
+    if (height < 23.5) wrong.push(`only ${Math.round(height)} pixels high: ${said(element)}`);
+  }
   for (const element of all("img")) if (!element.hasAttribute("alt")) wrong.push("a picture without a text");
   for (const element of all("meter")) if (!element.getAttribute("aria-label")) wrong.push("a meter without a label");
   for (const element of all("svg")) if (!element.getAttribute("aria-label")) wrong.push("a drawing without a label");

@@ -1,5 +1,7 @@
 // A server that looks lived in, for the pictures and checks of its pages.
 
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { SecretKey } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { PlainRelay } from "../harness/sync-plain-relay.js";
@@ -37,6 +39,14 @@ See <https://example.com/tides> for the theory, or read \`src/harmonics.ts\`.
 export interface Scene {
   readonly world: PagesWorld;
   readonly owner: SecretKey;
+  readonly reader: SecretKey;
+  /** An issue with a thread, a pull request, a series of patches, an issue by somebody hostile. */
+  readonly issue: string;
+  readonly pull: string;
+  readonly patch: string;
+  readonly hostileIssue: string;
+  /** Pushes one more commit to the full repository, and says which. */
+  push(message: string): Promise<string>;
   readonly full: string;
   readonly waiting: string;
   /** Pull requests of a contributor, in his own place. */
@@ -100,13 +110,7 @@ export async function setScene(): Promise<Scene> {
   });
   const about: [string, string] = ["a", `30617:${owner.pubkey}:${identifier}`];
   await world.publish(owner, 0, [], JSON.stringify({ name: "Ada of the Harbour" }));
-  await world.publish(
-    reader,
-    1621,
-    [about, ["p", owner.pubkey], ["subject", "Wrong by an hour in Reykjavík during summer"]],
-    "It is.",
-    7_200,
-  );
+  const talk = await setTalk(world, { owner, second, reader }, about, copy.folder, full);
   const settled = await world.publish(reader, 1621, [about, ["subject", "Typo in the README"]], "there", 90_000);
   await world.publish(second, 1632, [["e", settled.id, "", "root"], about], "", 80_000);
   const prs = `${world.origin}/prs/${npubOf(reader.pubkey)}/${identifier}.git`;
@@ -154,9 +158,177 @@ export async function setScene(): Promise<Scene> {
   return {
     world: closing,
     owner,
+    reader,
+    ...talk,
     full,
+    async push(message) {
+      await world.git(copy.folder, "switch", "--quiet", "main");
+      await world.git(copy.folder, "commit", "--quiet", "--allow-empty", "-m", message);
+      const tip = await at("main");
+      await world.publish(
+        owner,
+        30618,
+        [
+          ["d", identifier],
+          ["refs/heads/main", tip],
+          ["refs/heads/stations", await at("stations")],
+          ["refs/tags/v1.0.0", await at("v1.0.0")],
+          ["HEAD", "ref: refs/heads/main"],
+        ],
+        "",
+        -1,
+      );
+      await world.git(copy.folder, "push", "--quiet", full, "main");
+      return tip;
+    },
     waiting: world.url(waiter, "secret-plans"),
     prs,
     hostile: world.url(attacker, hostileName),
+  };
+}
+
+const mail = (subject: string, tip: string, message: string): string => `From ${tip} Mon Sep 17 00:00:00 2001
+From: Ada <ada@example.com>
+Date: Mon, 16 Nov 2026 10:00:00 +0000
+Subject: ${subject}
+
+${message}
+---
+ src/harmonics.ts | 2 +-
+
+diff --git a/src/harmonics.ts b/src/harmonics.ts
+index 1..2 100644
+--- a/src/harmonics.ts
++++ b/src/harmonics.ts
+@@ -1 +1,2 @@ export function height
+-// Describe what M2 is
++// M2: the principal lunar constituent, twice a day
++export const m2 = 12.4206012;
+--${" "}
+2.47.0
+`;
+
+/** People who talk: labels, answers to answers, statuses, a pull request with commits, patches, and somebody hostile. */
+async function setTalk(
+  world: PagesWorld,
+  { owner, second, reader }: Readonly<Record<"owner" | "second" | "reader", SecretKey>>,
+  about: [string, string],
+  folder: string,
+  full: string,
+): Promise<Pick<Scene, "issue" | "pull" | "patch" | "hostileIssue">> {
+  const said = (key: SecretKey, root: string, kind: number, text: string, parent: string, age: number) =>
+    world.publish(
+      key,
+      1111,
+      [
+        ["E", root],
+        ["K", String(kind)],
+        ["e", parent],
+        ["k", "1111"],
+      ],
+      text,
+      age,
+    );
+  const issue = await world.publish(
+    reader,
+    1621,
+    [
+      about,
+      ["p", owner.pubkey],
+      ["subject", "Wrong by an hour in Reykjavík during summer"],
+      ["t", "bug"],
+      ["t", "time zones"],
+    ],
+    'The curve of `reykjavik` is **an hour late** from March to October.\n\n1. choose the station\n2. ask for 12:00 UTC\n\n```ts\npredict("reykjavik", new Date());\n```\n\n> Iceland has no summer time.\n',
+    7_200,
+  );
+  await world.publish(reader, 0, [], JSON.stringify({ name: "Einar", about: "Sails" }));
+  const first = await said(
+    owner,
+    issue.id,
+    1621,
+    "Thanks. The table of stations says `Atlantic/Faroe`; that is why.",
+    issue.id,
+    6_000,
+  );
+  const answer = await said(reader, issue.id, 1621, "Then all stations of Iceland are wrong?", first.id, 5_500);
+  await said(second, issue.id, 1621, "Yes: see [the table](src/harmonics.ts).", answer.id, 5_000);
+  await world.publish(second, 1632, [["e", issue.id, "", "root"], about], "", 4_000);
+  await world.publish(reader, 1630, [["e", issue.id, "", "root"], about], "", 3_000);
+  await world.publish(owner, 1985, [["e", issue.id], about, ["L", "#t"], ["l", "stations", "#t"]], "", 2_000);
+  await said(owner, issue.id, 1621, "Still open: the fix is in the pull request.", issue.id, 1_000);
+
+  await world.git(folder, "switch", "--quiet", "-c", "iceland");
+  for (const [file, text, message] of [
+    [
+      "src/iceland.ts",
+      "export const zone = 'Atlantic/Reykjavik';\nexport const stations = ['reykjavik'];\n",
+      "Give Iceland its own zone",
+    ],
+    ["src/harmonics.ts", "// Describe what M2 is\nexport { zone } from './iceland';\n", "Use it <everywhere>"],
+  ] as const) {
+    await writeFile(join(folder, file), text);
+    await world.git(folder, "add", "--all");
+    await world.git(folder, "commit", "--quiet", "-m", message);
+  }
+  const tip = await world.git(folder, "rev-parse", "HEAD");
+  const pull = await world.publish(
+    reader,
+    1618,
+    [about, ["c", tip], ["clone", full], ["subject", "Iceland has no summer time"], ["t", "bug"]],
+    "Mends the hour:\n\n- [x] a zone of its own\n- [ ] the other stations\n",
+    900,
+  );
+  await world.git(folder, "push", "--quiet", full, `iceland:refs/nostr/${pull.id}`);
+  await said(owner, pull.id, 1618, "Looks right to me.", pull.id, 800);
+  await world.git(folder, "switch", "--quiet", "main");
+
+  const patch = await world.publish(
+    second,
+    1617,
+    [about, ["t", "root"]],
+    mail(
+      "[PATCH 1/2] Say what the principal lunar constituent is, with\n its period in hours",
+      tip,
+      "So that readers need no other book.",
+    ),
+    700,
+  );
+  await world.publish(
+    second,
+    1617,
+    [about, ["e", patch.id, "", "reply"]],
+    mail("[PATCH 2/2] And the solar one", tip, "The same."),
+    690,
+  );
+
+  const hostile = newKey();
+  const hostileIssue = await world.publish(
+    hostile,
+    1621,
+    [about, ["subject", hostileName], ["t", hostileName]],
+    `${hostileName}\n\n[click](javascript:document.title='owned') ![p](https://elsewhere.example/p.png) <svg onload=alert(1)>\n\n${"wide".repeat(200)}\n\n| a | b |\n|--|--|\n| ${"x".repeat(300)} | y |\n`,
+    600,
+  );
+  await said(
+    hostile,
+    hostileIssue.id,
+    1621,
+    `<script>document.title='owned'</script>\n\n# Heading ${hostileName}`,
+    hostileIssue.id,
+    500,
+  );
+  await world.publish(
+    hostile,
+    0,
+    [],
+    JSON.stringify({ name: hostileName, picture: "https://elsewhere.example/me.png", website: "javascript:alert(1)" }),
+  );
+  const id = (kind: "issues" | "pulls", { id: event }: { readonly id: string }): string => `${full}/${kind}/${event}`;
+  return {
+    issue: id("issues", issue),
+    pull: id("pulls", pull),
+    patch: id("pulls", patch),
+    hostileIssue: id("issues", hostileIssue),
   };
 }

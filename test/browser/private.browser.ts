@@ -34,10 +34,13 @@ describe("a private service in a browser", { timeout: 300_000 }, () => {
     browser = await openBrowser();
     await browser.context.exposeFunction(
       "signInTest",
-      (draft: { kind: number; tags: string[][]; created_at: number }) =>
-        signer.sign(draft.kind, draft.tags, "", draft.created_at),
+      (draft: { kind: number; tags: string[][]; content: string; created_at: number }) =>
+        signer.sign(draft.kind, draft.tags, draft.content, draft.created_at),
     );
-    await browser.context.addInitScript("window.nostr = { signEvent: (draft) => window.signInTest(draft) }");
+    await browser.context.exposeFunction("keyInTest", () => signer.pubkey);
+    await browser.context.addInitScript(
+      "window.nostr = { signEvent: (draft) => window.signInTest(draft), getPublicKey: () => window.keyInTest() }",
+    );
   });
 
   after(async () => {
@@ -91,6 +94,26 @@ describe("a private service in a browser", { timeout: 300_000 }, () => {
     await page.getByRole("heading", { level: 1, name: "Sign in" }).waitFor();
     await page.goto(url);
     await page.getByRole("heading", { level: 1, name: "Sign in" }).waitFor();
+    await page.close();
+  });
+
+  test("a member who is signed in reads and writes issues on the page, and the relay learns who writes", async () => {
+    signer = service.alice;
+    const page = await open(`${new URL(url).pathname}/issues`);
+    await page.getByRole("button", { name: "Sign in with Nostr" }).click();
+    await page.getByRole("heading", { level: 2, name: "New issue" }).waitFor();
+    await page.getByLabel("Title", { exact: true }).fill("Between members");
+    await page.getByLabel("Text, in Markdown").fill("Nobody else reads this.");
+    await page.getByRole("button", { name: "Publish the issue" }).click();
+    await page.waitForURL(/\/issues\/[0-9a-f]{64}$/);
+    await page.getByText("Nobody else reads this.").waitFor();
+    assert.equal(await page.locator("a[href*='gitworkshop.dev/nevent']").count(), 0, "nobody else is told of it");
+    assert.deepEqual(await page.evaluate(checkInPage), []);
+    const address = page.url();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.goto(address);
+    await page.getByRole("heading", { level: 1, name: "Sign in" }).waitFor();
+    assert.ok(!(await page.content()).includes("Between members"));
     await page.close();
   });
 

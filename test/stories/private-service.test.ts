@@ -203,7 +203,10 @@ describe("a private service", { timeout: 300_000 }, () => {
     assert.equal(signIn.status, 200, signIn.text);
     const cookie = String(signIn.headers["set-cookie"]).split(";")[0] ?? "";
     const page = `/${alice.npub}/plans.git`;
-    for (const path of ["/", "/status", page, `/badge/${alice.npub}/plans.svg`, "/api/status"]) {
+    const below = ["/tree/main", "/commits/main", "/branches", "/copies", "/issues", "/pulls", "/activity.atom"];
+    const people = [`/${alice.npub}`, `/${alice.npub}.atom`, "/?sort=name"];
+    const paths = ["/", "/status", page, `/badge/${alice.npub}/plans.svg`, "/api/status", ...people];
+    for (const path of [...paths, ...below.map((rest) => page + rest)]) {
       const answer = await ask(`${origin}${path}`, { headers: { cookie, accept: "text/html" } });
       assert.equal(answer.status, 200, `${path}: ${answer.text}`);
       assert.equal(answer.headers["cache-control"], "private, no-store", path);

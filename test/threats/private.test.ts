@@ -159,6 +159,11 @@ describe("threats to a private service", { timeout: 300_000 }, () => {
       ...["/raw/main/file", "/archive/main.tar.gz", "/activity.atom", "/HEAD", "/objects/info/packs", "/info/refs"].map(
         (rest) => `${page}${rest}`,
       ),
+      ...["/issues", "/pulls"].flatMap((kind) =>
+        ["", "?q=topsecret", `/${"1".repeat(64)}`, `/${"1".repeat(64)}/files`].map((rest) => `${page}${kind}${rest}`),
+      ),
+      `${page}/text/${"1".repeat(64)}`,
+      `/${alice.npub}/`,
       ...[`/${alice.npub}`, `/${alice.npub}.atom`, `/badge/${alice.npub}/topsecret.svg`, "/status", "/api/status"],
       ...["/api/repos", "/api/tokens", "/admin", "/admin/login?token=guess", "/metrics", "/assets/admin.js"],
     ];

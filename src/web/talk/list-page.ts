@@ -88,7 +88,7 @@ export async function listPage(
     tab: kind,
     title: heading,
     canWrite: kind === "issues",
-    main: html`<section aria-labelledby="list"><div class="heading-line"><h2 id="list">${heading}</h2></div>
+    main: html`<section aria-labelledby="list"><h2 id="list">${heading}</h2>
 <form class="search" role="search" method="get" action="${root}/${kind}">${choice.state === "closed" && html`<input type="hidden" name="state" value="closed">`}${choice.label !== undefined && html`<input type="hidden" name="label" value="${choice.label}">`}
 <label for="q">Search in titles</label>
 <input type="search" id="q" name="q" maxlength="${maxQueryCharacters}" value="${choice.words}" autocomplete="off">

@@ -146,3 +146,45 @@ test("an event that comes while an index is built is in it", async () => {
   assert.equal(again.issues.at(-1)?.status, "closed");
   index.close();
 });
+
+test("ten thousand issues are read once: later looks and new events cost what is new", async () => {
+  const store = createMemoryStore();
+  await put(store, event(owner, kinds.announcement, [["d", "lamp"]], 1));
+  const many = Array.from({ length: 10_000 }, (_, at) =>
+    event(reader, kinds.issue, [about, ["subject", `Issue ${at}`]], 100 + at),
+  );
+  for (let at = 0; at < many.length; at += 1_000) await put(store, ...many.slice(at, at + 1_000));
+  await put(store, ...many.slice(0, 500).map(({ id }) => event(owner, 1632, [["e", id]], 20_000)));
+  let rows = 0;
+  const query: Store["query"] = async function* (filters, options) {
+    for await (const page of store.query(filters, options)) {
+      rows += page.length;
+      yield page;
+    }
+  };
+  const counting = new Proxy(store, {
+    get: (target, name) => {
+      if (name === "query") return query;
+      const value = Reflect.get(target, name, target) as unknown;
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  const index = new ThreadIndex(counting);
+  const threads = await index.of(name);
+  assert.equal(threads.issues.length, 10_000);
+  assert.equal(threads.issues.filter(({ status }) => status === "closed").length, 500);
+  assert.equal(rows, 10_500);
+  await index.of(name);
+  assert.equal(rows, 10_500);
+  const fresh = event(reader, kinds.issue, [about, ["subject", "Fresh"]], 30_000);
+  await put(store, fresh, event(owner, 1631, [["e", fresh.id]], 30_001));
+  assert.deepEqual(
+    (await index.of(name)).issues.slice(0, 2).map(({ title, status }) => [title, status]),
+    [
+      ["Fresh", "done"],
+      ["Issue 9999", "open"],
+    ],
+  );
+  assert.ok(rows <= 10_501, `${rows} rows`);
+  index.close();
+});

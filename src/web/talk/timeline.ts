@@ -87,7 +87,11 @@ function itemOf(event: EventBeginning, thread: Thread, threads: RepositoryThread
 
 /** Pure: oldest first, an answer right below what it answers, further in. */
 export function inOrder(items: readonly Item[]): Item[] {
-  const oldestFirst = [...items].sort((a, b) => compareNewestFirst(b, a));
+  // Within one second what was said comes before what was done.
+  const isDeed = ({ type }: Item): number => (type === "comment" || type === "note" ? 0 : 1);
+  const oldestFirst = [...items].sort(
+    (a, b) => a.created_at - b.created_at || isDeed(a) - isDeed(b) || compareNewestFirst(b, a),
+  );
   const comments = new Set(items.flatMap(({ type, id }) => (type === "comment" ? [id] : [])));
   const answers = new Map<EventId, Item[]>();
   const first: Item[] = [];

@@ -5,7 +5,7 @@ import { repositoryAddress } from "../../catalogue/repositories.js";
 import { kinds, type Pubkey } from "../../nostr/event.js";
 import { titleOfRepository } from "../code/frame.js";
 import { type Html, html } from "../html.js";
-import { clientUrl, nostrUrl, type Site, threadUrl } from "../layout.js";
+import { clientUrl, copyLine, nostrUrl, type Site, threadUrl } from "../layout.js";
 import type { FoundRepository } from "../repository-facts.js";
 import { isOpen, type Thread } from "./thread.js";
 
@@ -61,10 +61,6 @@ export function answerSection(site: Site, found: FoundRepository, thread: Thread
     drafts.close = statusDraft(found, thread, 1632);
     if (ends) drafts[ends.name] = statusDraft(found, thread, ends.kind);
   } else drafts.reopen = statusDraft(found, thread, 1630);
-  const ngit =
-    thread.kind === kinds.issue
-      ? "ngit and other clients can do it too"
-      : "ngit checks out, reviews and merges pull requests";
   return html`<section aria-labelledby="answer"><h2 id="answer">Answer</h2>
 ${box(
   draftsOf(site, drafts, may),
@@ -75,9 +71,9 @@ ${box(
       : html`<button type="submit" name="send" value="reopen">Open again</button>`
   }</p>`,
 )}
-<p class="quiet" data-without-extension>Words here are signed with your own key. With a Nostr extension (NIP-07) in your browser you can write on this page.${
-    client !== undefined && html` Or <a href="${client}">answer in gitworkshop</a>;`
-  } ${ngit}: <a href="https://gitworkshop.dev/ngit">ngit</a>.</p></section>`;
+<p class="quiet" data-without-extension>What is said here is signed with your own key. With a Nostr extension (NIP-07) in your browser you can write on this page.${
+    client !== undefined && html` Without one, <a href="${client}">answer in gitworkshop</a>,`
+  } or use <a href="https://gitworkshop.dev/ngit">ngit</a>${thread.kind !== kinds.issue && ", which also checks out and merges pull requests"}.</p></section>`;
 }
 
 /** Below a list: how something new begins. */
@@ -85,7 +81,8 @@ export function startWriting(site: Site, found: FoundRepository, kind: "issues" 
   const client = clientUrl(site, found.name);
   if (kind === "pulls") {
     return html`<section aria-labelledby="begin"><h2 id="begin">Propose a change</h2>
-<p class="quiet">Clone <code>${nostrUrl(site, found.name)}</code> with <a href="https://gitworkshop.dev/ngit">ngit</a>, commit on a branch whose name begins with <code>pr/</code>, and push it.</p></section>`;
+<p class="quiet">Clone it with <a href="https://gitworkshop.dev/ngit">ngit</a>, commit on a branch whose name begins with <code>pr/</code>, and push that:</p>
+${copyLine("Clone with ngit", `git clone ${nostrUrl(site, found.name)}`)}</section>`;
   }
   return html`<section aria-labelledby="begin"><h2 id="begin">New issue</h2>
 ${box(
