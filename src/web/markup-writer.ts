@@ -258,7 +258,8 @@ class MarkupWriter {
   /** Pictures of other hosts are links: a reader's browser asks nobody but this server. */
   #picture(attributes: ReadonlyMap<string, string>): void {
     const source = (attributes.get("src") ?? "").trim();
-    const said = (attributes.get("alt") ?? "").slice(0, 300);
+    // Without a text at all, its file's name: a heading that is a picture says something.
+    const said = (attributes.get("alt") ?? source.slice(source.lastIndexOf("/") + 1)).slice(0, 300);
     const own = isRelative(source) ? this.#options.place?.picture(source) : undefined;
     if (own !== undefined) {
       const size = (name: string): Html | undefined => {

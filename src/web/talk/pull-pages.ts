@@ -4,7 +4,7 @@
 import { type EventId, kinds } from "../../nostr/event.js";
 import { isOid, type Oid } from "../../nostr/nip34.js";
 import { patchMailOf } from "../../nostr/patch-mail.js";
-import { diffView } from "../code/diff-view.js";
+import { asksForSplit, diffView } from "../code/diff-view.js";
 import { commitUrl } from "../code/frame.js";
 import { oidLink, pageNumber, pager, type Shown } from "../code/looking.js";
 import { startPlace } from "../code/paths.js";
@@ -82,7 +82,7 @@ async function patchList(looking: ThreadLooking): Promise<Html> {
 }
 
 export async function pullFilesPage(looking: ThreadLooking): Promise<Shown> {
-  const { room, found, visitor, root, thread } = looking;
+  const { room, painter, found, visitor, root, thread, query } = looking;
   if (thread.kind === kinds.patch) return await patchFilesPage(looking);
   const range = thread.tip
     ? await proposedRange(looking, thread.tip, await saidBase(looking))
@@ -92,15 +92,18 @@ export async function pullFilesPage(looking: ThreadLooking): Promise<Shown> {
   const { base, tip } = range.value;
   const diff = await room.diff(found.repository, base, tip, visitor);
   if (!diff.ok) return diff.code;
+  const address = `${threadPath(root, thread)}/files`;
+  const words = await painter.wordsOf(diff.value);
+  const shownAs = { root, before: base, after: tip, address, isSplit: asksForSplit(query), words };
   return await threadFrame(
     looking,
     "files",
-    html`<p class="quiet">Against ${oidLink(root, base)}, where it began.</p>${diffView(diff.value, { root, before: base, after: tip })}`,
+    html`<p class="quiet">Against ${oidLink(root, base)}, where it began.</p>${diffView(diff.value, shownAs)}`,
   );
 }
 
 async function patchFilesPage(looking: ThreadLooking): Promise<Shown> {
-  const { store, root, thread, query, found } = looking;
+  const { store, root, thread, query, found, painter } = looking;
   const series = seriesOf(looking);
   const page = pageNumber(query, series.length);
   const id = series[page - 1] as EventId;
@@ -109,9 +112,10 @@ async function patchFilesPage(looking: ThreadLooking): Promise<Shown> {
   const { title, message, diff } = patchMailOf(stored?.event.content ?? "");
   const start = startPlace(found.table)?.inAddress;
   const changes = diffOfPatch(diff);
+  const words = await painter.wordsOf(changes);
   const main = html`${series.length > 1 && html`<p class="bar"><span class="quiet">Patch ${count(page)} of ${count(series.length)}</span> <b>${foreign(title || "(no title)", 200)}</b></p>`}
 ${message !== "" && page > 1 && html`<pre class="message" tabindex="0" role="group" aria-label="Message">${message.slice(0, 20_000)}</pre>`}
-${changes.files.length === 0 ? html`<p class="quiet">It changes no files: a cover letter.</p>` : diffView(changes, { root, before: start, after: start ?? "HEAD" })}
+${changes.files.length === 0 ? html`<p class="quiet">It changes no files: a cover letter.</p>` : diffView(changes, { root, before: start, after: start ?? "HEAD", words })}
 <p class="quiet small"><a href="${wholeTextPath(root, id)}">The patch as text</a>, for <code>git am</code>.</p>
 ${pager(address, page, page < series.length, ["Patch before", "Next patch"])}`;
   return await threadFrame(looking, "files", main);
