@@ -244,6 +244,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       }),
     );
     closing.add("hunt", () => hunts.close());
+    gitHost.repositories.shared?.onLoss((address) => void repair.damaged(address).catch(onFault));
     repair.open();
     closing.add("repair", () => repair.close());
     const housekeeping = await startHousekeeping(context, gitHost, disks);

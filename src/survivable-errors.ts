@@ -1,10 +1,10 @@
 // Faults that pass by themselves or with a little room: a full disk, a busy or closing store, a git process or its
-// launcher that was killed, threads that died while they checked signatures, no descriptor left. What met one is refused
+// launcher that was killed, a pack store that cannot be reached, threads that died while they checked signatures, no descriptor left. What met one is refused
 // or done again later; the server goes on. Everything else nobody expected, and it ends the process (run-until-signal.ts).
 
 import type { Logger } from "./config/logging.js";
 import { LauncherError } from "./git/launcher.js";
-import { GitError } from "./git/run.js";
+import { GitError, ObjectsUnavailableError } from "./git/run.js";
 import { VerifierDiedError } from "./nostr/verify/pool.js";
 import { SharedLogError, StoreBusyError, StoreClosedError, StoreFullError } from "./store/port.js";
 
@@ -18,6 +18,7 @@ export function isPassing(error: unknown): boolean {
     error instanceof SharedLogError ||
     error instanceof LauncherError ||
     error instanceof GitError ||
+    error instanceof ObjectsUnavailableError ||
     error instanceof VerifierDiedError;
   return isKnown || (error instanceof Error && "code" in error && passingCodes.has(error.code));
 }

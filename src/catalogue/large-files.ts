@@ -10,7 +10,7 @@ import type { Brand } from "../base/brand.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
 import type { Oid } from "../nostr/nip34.js";
 import type { Commit, TableReader, Transaction } from "../store/port.js";
-import { type RepositoryName, repositoryKey } from "./repositories.js";
+import { type RepositoryName, repositoryKey, repositoryOfKey } from "./repositories.js";
 
 /** SHA-256 of a large file, as a pointer names it: 64 lower-case hex digits, safe as a file name. */
 export type LargeFileId = Brand<string, "LargeFileId">;
@@ -148,6 +148,23 @@ export async function unclaimedFiles(reader: TableReader): Promise<UnclaimedFile
 export async function hasUnclaimedFiles(reader: TableReader, name: RepositoryName): Promise<boolean> {
   for await (const _ of reader.rows("lfs", { prefix: prefixed("unclaimed", name), limit: 1 })) return true;
   return false;
+}
+
+/** What another machine changed: files by repository, and keys of those that nothing names (`<repository> <file>`). */
+export function changedFiles(commit: Commit): {
+  readonly here: readonly (readonly [RepositoryName, LargeFileId])[];
+  readonly unclaimed: readonly string[];
+} {
+  const here: [RepositoryName, LargeFileId][] = [];
+  const unclaimed: string[] = [];
+  for (const row of commit.changedKeys("lfs")) {
+    if (row.startsWith("unclaimed:")) unclaimed.push(row.slice("unclaimed:".length));
+    if (!row.startsWith("file:")) continue;
+    const [key = "", oid] = row.slice("file:".length).split(" ");
+    const name = repositoryOfKey(key);
+    if (name && isLargeFileId(oid)) here.push([name, oid]);
+  }
+  return { here, unclaimed };
 }
 
 export const scanOf = (reader: TableReader, name: RepositoryName): Promise<ScanRow | undefined> =>

@@ -93,7 +93,8 @@ export async function keepHouse(
   const after = await repository.packFacts();
   if (result !== "busy" && (await repositories.exists(address))) {
     await remember(parts, address, (record) => recordAfter(record, kind, result, after, unixSeconds(clock)));
-    if (result === "done") await account(parts, address);
+    // Where machines share their packs, the one that joins them counts.
+    if (result === "done" && (repositories.shared?.packs.leads() ?? true)) await account(parts, address);
   }
   return { address, kind, result, seconds, before, after, ...(error === undefined ? {} : { error }) };
 }

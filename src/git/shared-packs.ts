@@ -39,6 +39,7 @@ import {
   replaceRepositoryFiles,
 } from "./repository-files.js";
 import { ObjectsUnavailableError } from "./run.js";
+import { SharedFiles } from "./shared-files.js";
 import { repackShared } from "./shared-repack.js";
 import { UnclaimedPacks } from "./unclaimed-packs.js";
 
@@ -95,6 +96,7 @@ export class SharedPacks {
   /** Which repositories there are, and with which packs. */
   readonly listed: ListedRepositories;
   readonly unclaimed: UnclaimedPacks;
+  readonly files: SharedFiles;
   readonly leads: () => boolean;
   readonly #store: Store;
   readonly #packs: PackStore;
@@ -109,6 +111,7 @@ export class SharedPacks {
     this.#clock = parts.clock;
     this.leads = parts.leads;
     this.listed = new ListedRepositories(parts.store, parts.clock);
+    this.files = new SharedFiles(parts.packs, parts.clock);
     this.unclaimed = new UnclaimedPacks({
       store: this.#store,
       clock: this.#clock,

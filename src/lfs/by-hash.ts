@@ -7,7 +7,6 @@ import { holdersOf, isLargeFileId, largeFile } from "../catalogue/large-files.js
 import { catalogueRow, isReleased } from "../catalogue/repositories.js";
 import type { Context } from "../context.js";
 import { busy, type GitRequest, refuse } from "../git/http-types.js";
-import { largeFilePath } from "./files.js";
 import type { Holdings } from "./holdings.js";
 import { sendFile } from "./serve.js";
 
@@ -57,7 +56,7 @@ export class FilesByHash {
       const row = await catalogueRow(store, holder);
       const isServed = isReleased(row) || row?.status === "leaving";
       if (isServed && (await largeFile(store, holder, oid))?.isNamed) {
-        return largeFilePath(this.holdings.directoryOf(holder), oid);
+        return await this.holdings.pathOf(holder, oid);
       }
     }
     return undefined;

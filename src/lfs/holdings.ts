@@ -1,10 +1,12 @@
 // What of large files is here, and what becomes of it: rows and files change together, always in this order: a file is in
 // place before its row says so, and a row is gone before its file goes. What strangers bring shares the budgets of unclaimed
-// pushes (git-http.md, "Large files" and "Budgets"; threats.md rows 10 and 19).
+// pushes (git-http.md, "Large files" and "Budgets"; threats.md rows 10 and 19). Where several machines share their files, a file
+// is in the pack store before its row says so, and what lies in the directory is a copy.
 
 import { type Clock, unixSeconds } from "../base/clock.js";
 import { KeyedLock } from "../base/keyed-lock.js";
 import {
+  changedFiles,
   deleteUnclaimedFile,
   type LargeFileId,
   type LargeFileRow,
@@ -23,11 +25,23 @@ import {
   setCatalogueRow,
 } from "../catalogue/repositories.js";
 import { diskAddress } from "../git/address.js";
+import { Overtaken } from "../git/change-refs.js";
+import type { SharedFiles } from "../git/shared-files.js";
 import type { Pubkey } from "../nostr/event.js";
 import type { OtherUnclaimed } from "../purgatory/placeholders.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import type { Transaction } from "../store/port.js";
-import { largeFilePath, linkFile, moveFile, type NextChunk, receiveFile, removeFile, unclaimedPath } from "./files.js";
+import type { Commit, Transaction } from "../store/port.js";
+import {
+  isWhole,
+  largeFilePath,
+  linkFile,
+  moveFile,
+  type NextChunk,
+  receiveFile,
+  removeFile,
+  sizeOfFile,
+  unclaimedPath,
+} from "./files.js";
 import type { Pointer } from "./pointer.js";
 
 export class Holdings implements OtherUnclaimed {
@@ -39,6 +53,59 @@ export class Holdings implements OtherUnclaimed {
 
   constructor(private readonly purgatory: Purgatory) {
     this.#clock = purgatory.context.clock;
+    purgatory.context.store.onForeignCommit((commit) => this.#follow(commit));
+  }
+
+  get #shared(): SharedFiles | undefined {
+    return this.purgatory.context.repositories.shared?.packs.files;
+  }
+
+  /** Another machine changed what is here: the mirror follows, and copies that no row names go. */
+  async #follow(commit: Commit): Promise<void> {
+    const { store } = this.purgatory.context;
+    const { here, unclaimed } = changedFiles(commit);
+    for (const key of unclaimed) {
+      const row = await store.row<UnclaimedFileRow>("lfs", `unclaimed:${key}`);
+      if (row) this.#unclaimed.set(key, row);
+      else this.#unclaimed.delete(key);
+    }
+    if (this.#shared && here.length > 0) void this.#dropCopies(here).catch(() => undefined);
+  }
+
+  async #dropCopies(files: readonly (readonly [RepositoryName, LargeFileId])[]): Promise<void> {
+    const { store } = this.purgatory.context;
+    for (const [name, oid] of files) {
+      if (!(await largeFile(store, name, oid))?.isHere) await removeFile(largeFilePath(this.directoryOf(name), oid));
+    }
+  }
+
+  /** Where the file is on this machine. Undefined: it is lost. */
+  async pathOf(name: RepositoryName, oid: LargeFileId): Promise<string | undefined> {
+    const path = largeFilePath(this.directoryOf(name), oid);
+    if ((await sizeOfFile(path)) !== undefined) return path;
+    return this.#shared && (await this.#alone(name, oid, () => this.#bring(oid, path))) ? path : undefined;
+  }
+
+  /** Its copy here is whole, or there is none and the pack store has it. A damaged copy is fetched again. */
+  async isWhole(name: RepositoryName, oid: LargeFileId): Promise<boolean> {
+    const path = largeFilePath(this.directoryOf(name), oid);
+    const shared = this.#shared;
+    if (await isWhole(path, oid)) return true;
+    if (!shared) return false;
+    const isCopied = (await sizeOfFile(path)) !== undefined;
+    await removeFile(path);
+    return isCopied ? await this.#alone(name, oid, () => this.#bring(oid, path)) : await shared.has(oid);
+  }
+
+  /** False: it cannot be had. */
+  async #bring(oid: LargeFileId, path: string): Promise<boolean> {
+    if ((await sizeOfFile(path)) !== undefined) return true;
+    return (await this.#shared?.fetch(oid, path)) ?? false;
+  }
+
+  /** Into the pack store, before a row says that it is here. */
+  async #share(oid: LargeFileId, file: string): Promise<MayBeNamed> {
+    return (await this.#shared?.put(oid, file)) ?? (async () => true);
   }
 
   async open(): Promise<void> {
@@ -70,8 +137,9 @@ export class Holdings implements OtherUnclaimed {
     const directory = this.directoryOf(name);
     await receiveFile(directory, file, next, (beside) =>
       this.#alone(name, file.oid, async () => {
+        const mayBeNamed = await this.#share(file.oid, beside);
         await moveFile(beside, largeFilePath(directory, file.oid));
-        await this.#isHere(name, file, contributor);
+        await this.#isHere(name, file, contributor, { mayBeNamed });
       }),
     );
   }
@@ -80,8 +148,10 @@ export class Holdings implements OtherUnclaimed {
   async copy(name: RepositoryName, from: RepositoryName, file: Pointer, contributor?: Pubkey): Promise<boolean> {
     const [there, here] = [this.directoryOf(from), this.directoryOf(name)];
     return await this.#alone(name, file.oid, async () => {
+      if (this.#shared && !(await this.#bring(file.oid, largeFilePath(there, file.oid)))) return false;
       if (!(await linkFile(largeFilePath(there, file.oid), largeFilePath(here, file.oid)))) return false;
-      await this.#isHere(name, file, contributor);
+      const mayBeNamed: MayBeNamed = async (tx) => (await this.#shared?.mayBeNamed(tx, file.oid)) ?? true;
+      await this.#isHere(name, file, contributor, { mayBeNamed });
       return true;
     });
   }
@@ -100,9 +170,10 @@ export class Holdings implements OtherUnclaimed {
     const known = await largeFile(store, name, file.oid);
     // Another brought it meanwhile.
     if (this.unclaimedBytes(name, file.oid) !== undefined || known?.isHere) return;
+    const mayBeNamed = await this.#share(file.oid, beside);
     if (known?.isNamed) {
       await moveFile(beside, largeFilePath(this.directoryOf(name), file.oid));
-      return await this.#isHere(name, file, known.contributor);
+      return await this.#isHere(name, file, known.contributor, { mayBeNamed });
     }
     const path = unclaimedPath(this.directoryOf(name), file.oid);
     await moveFile(beside, path);
@@ -114,6 +185,7 @@ export class Holdings implements OtherUnclaimed {
     try {
       await store.transact(async (tx) => {
         const repository = await rowForData(tx, name, entered);
+        if (!(await mayBeNamed(tx))) throw new Overtaken("the file is being removed from the pack store");
         if (repository) setCatalogueRow(tx, repository);
         setUnclaimedFile(tx, row);
       });
@@ -138,10 +210,10 @@ export class Holdings implements OtherUnclaimed {
     const row = this.#unclaimed.get(keyOf(name, oid));
     if (!row) return false;
     const directory = this.directoryOf(name);
-    if (!(await moveFile(unclaimedPath(directory, oid), largeFilePath(directory, oid)))) return false;
-    await this.#isHere(name, { oid, size: row.bytes }, contributor, isNamed, (tx) =>
-      deleteUnclaimedFile(tx, name, oid),
-    );
+    const path = largeFilePath(directory, oid);
+    if (!(await moveFile(unclaimedPath(directory, oid), path)) && !(await this.#bring(oid, path))) return false;
+    const also = (tx: Transaction): void => deleteUnclaimedFile(tx, name, oid);
+    await this.#isHere(name, { oid, size: row.bytes }, contributor, { isNamed, also });
     this.#unclaimed.delete(keyOf(name, oid));
     return true;
   }
@@ -244,12 +316,12 @@ export class Holdings implements OtherUnclaimed {
     name: RepositoryName,
     { oid, size }: Pointer,
     contributor: Pubkey | undefined,
-    isNamed = false,
-    also: (tx: Transaction) => void = () => undefined,
+    { isNamed = false, also, mayBeNamed }: HereOptions,
   ): Promise<void> {
     const since = unixSeconds(this.#clock);
     await this.purgatory.context.store.transact(async (tx) => {
-      also(tx);
+      if (mayBeNamed && !(await mayBeNamed(tx))) throw new Overtaken("the file is being removed from the pack store");
+      also?.(tx);
       const before = await largeFile(tx, name, oid);
       if (before?.isHere) return;
       const whose = contributor ?? before?.contributor;
@@ -280,6 +352,15 @@ export class Holdings implements OtherUnclaimed {
     if (contributor === undefined) bookOwners(tx, row, bytes);
     else await bookContributors(tx, row, contributor, bytes);
   }
+}
+
+type MayBeNamed = (tx: Transaction) => Promise<boolean>;
+
+interface HereOptions {
+  readonly isNamed?: boolean;
+  readonly also?: (tx: Transaction) => void;
+  /** Where files are shared: asked in the transaction. */
+  readonly mayBeNamed?: MayBeNamed;
 }
 
 const keyOf = (name: RepositoryName, oid: LargeFileId): string => `${repositoryKey(name)} ${oid}`;

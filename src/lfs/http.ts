@@ -13,9 +13,11 @@ import type { RepositoryName } from "../catalogue/repositories.js";
 import { type GitPath, parseGitPath } from "../git/address.js";
 import { BodyBrokenError, BodyCrowdedError, BodyReader, BodyTooLargeError } from "../git/http-body.js";
 import { busy, type FoundRepository, type GitRequest, usualPushTurns } from "../git/http-types.js";
+import { ObjectsUnavailableError } from "../git/run.js";
+import { SharedLogError } from "../store/port.js";
 import type { Uploader, UploadGate } from "./access.js";
 import { type BatchRequest, decideUpload, mayDownload, parseBatch, type WantedFile } from "./batch.js";
-import { largeFilePath, WrongContentError } from "./files.js";
+import { WrongContentError } from "./files.js";
 import type { Holdings } from "./holdings.js";
 import type { Scanner } from "./scanner.js";
 import { sendFile } from "./serve.js";
@@ -104,7 +106,10 @@ export class LfsHttp {
       const gone = error instanceof BodyBrokenError || response.destroyed;
       fault = gone ? undefined : error;
       if (response.headersSent || response.destroyed) response.destroy();
-      else answer(response, gone ? 400 : 500, "the request failed");
+      else if (error instanceof ObjectsUnavailableError || error instanceof SharedLogError) {
+        response.setHeader("Retry-After", "5");
+        answer(response, 503, error.message);
+      } else answer(response, gone ? 400 : 500, "the request failed");
       done = { status: gone ? "aborted" : "error", bytesOut: 0 };
     }
     observe({ operation, bytesIn: 0, ...done, ...(fault === undefined ? {} : { fault }) });
@@ -223,9 +228,9 @@ export class LfsHttp {
     const leave = await this.#downloads.acquire({ repository: found.address.key, ip }, closedSignal(response));
     if (!leave) return this.#busy(response);
     try {
-      const path = largeFilePath(holdings.directoryOf(found.address), oid);
+      const path = await holdings.pathOf(found.address, oid);
       const options = { clock, idleMs: gitIdleSecs * 1_000, etag: oid };
-      const sent = await sendFile(request, response, path, options);
+      const sent = path && (await sendFile(request, response, path, options));
       if (sent) return { status: sent.isWhole ? "ok" : "aborted", bytesOut: sent.bytes };
       await holdings.lost(found.address, oid);
       this.parts.missing(found.address);

@@ -176,6 +176,8 @@ export class LargeFilesRoom {
     const problems: string[] = [];
     for await (const { oid, fault } of largeFileFaults(this.context.store, directory, name)) {
       if (fault === "damaged") {
+        // Where files are shared, one that was not asked for is not here.
+        if (await this.holdings.isWhole(name, oid)) continue;
         problems.push(`large file ${oid} is damaged or lost: it is looked for on other servers`);
         await this.holdings.lost(name, oid);
         this.#hunter?.want(name);

@@ -11,6 +11,7 @@ import type { AdmissionPolicy } from "../../src/admission/verdict.js";
 import { type Clock, systemClock } from "../../src/base/clock.js";
 import type { Leadership } from "../../src/cluster/leadership.js";
 import { createLog, loggerTo } from "../../src/config/logging.js";
+import type { PackStore } from "../../src/packs/port.js";
 import type { ReadDisk } from "../../src/store/disk-space.js";
 import type { Store } from "../../src/store/port.js";
 import { freePort } from "./free-port.js";
@@ -59,6 +60,8 @@ export interface InProcessOptions extends ServerOptions {
   readonly readDisk?: ReadDisk;
   /** Instead of the one its settings ask for. */
   readonly store?: Store;
+  /** Where the machines of a cluster share their packs. */
+  readonly packs?: PackStore;
   /** Whether it does what one machine of a cluster does; without it it is alone. */
   readonly leadership?: Leadership;
   /** Instead of GRASP's rules. */
@@ -116,7 +119,7 @@ export interface InProcessServer extends TestServer {
 export async function startInProcess(options: InProcessOptions = {}): Promise<InProcessServer> {
   const folder = options.folder ?? (await newFolder());
   const port = options.port ?? (await freePort());
-  const { onLog, readDisk, store, policy, leadership } = options;
+  const { onLog, readDisk, store, policy, leadership, packs } = options;
   const faults: unknown[] = [];
   // Imported here: tests that start children alone need not load the server themselves.
   const environment = dropInEnvironment(folder, port, options);
@@ -140,6 +143,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     ...(store && { store }),
     ...(policy && { policy }),
     ...(leadership && { leadership }),
+    ...(packs && { packs }),
   });
   let stopped: Promise<void> | undefined;
   // Node's guess at a leak, by code of the server: it would stand on an operator's terminal.

@@ -1,0 +1,256 @@
+// Git data of a cluster: whole servers on one log and one pack store, each request sent to another of them. What one machine
+// takes the others serve; what cannot be had is said to be so; nothing is taken for empty.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { systemClock } from "../../src/base/clock.js";
+import { Leadership } from "../../src/cluster/leadership.js";
+import { DirectoryPackStore } from "../../src/packs/directory.js";
+import type { ClusterStore } from "../../src/store/postgres/open.js";
+import { Person } from "../harness/grasp-people.js";
+import { Story, stateEvent } from "../harness/grasp-story.js";
+import { download, largeFileOf, pointerTo, upload } from "../harness/lfs-client.js";
+import { startInProcess, untilSo } from "../harness/server.js";
+import { TestPostgres } from "./postgres.js";
+import { newFolders, newSchema, openNode } from "./three-nodes.js";
+
+const domain = "cluster.example.com";
+const folders = newFolders();
+const schema = newSchema();
+let postgres: TestPostgres;
+let packFolder: string;
+
+interface Machine {
+  readonly node: ClusterStore;
+  readonly story: Story;
+}
+const machines: Machine[] = [];
+
+async function start(name: string): Promise<Machine> {
+  const leadership = new Leadership(systemClock);
+  const packs = new DirectoryPackStore(packFolder);
+  const node = await openNode(postgres, {
+    ...{ schema, name, folder: folders.folder(name), packs },
+    leads: (epoch) => leadership.begin(epoch),
+    leadsNoMore: () => leadership.end(),
+  });
+  const settings = { NGIT_DOMAIN: domain, NGIT_GRASP06_ENABLE: "true" };
+  const server = await startInProcess({ store: node.store, clock: node.clock, leadership, packs, settings });
+  const machine = { node, story: await Story.on(server) };
+  machines.push(machine);
+  return machine;
+}
+
+async function stop({ node, story }: Machine): Promise<void> {
+  machines.splice(
+    machines.findIndex((one) => one.node === node),
+    1,
+  );
+  await story.end();
+  await node.close();
+}
+
+let turn = 0;
+/** As a load balancer sends it: to the next one. */
+const next = (): Story => (machines[turn++ % machines.length] as Machine).story;
+
+before(async () => {
+  postgres = await TestPostgres.start();
+  packFolder = folders.folder("packs");
+  await mkdir(packFolder, { recursive: true });
+  for (const name of ["a", "b", "c"]) await start(name);
+});
+after(async () => {
+  for (const machine of [...machines]) await stop(machine);
+  await postgres.dispose();
+  folders.dispose();
+});
+
+const announcement = (person: Person, identifier: string, more: readonly (readonly string[])[] = []) =>
+  person.sign(30617, [
+    ["d", identifier],
+    ["clone", `https://${domain}/${person.npub}/${identifier}.git`],
+    ["relays", `wss://${domain}`],
+    ...more,
+  ]);
+
+async function hosted(person: Person, identifier: string, more: readonly (readonly string[])[] = []) {
+  await next().accepted(announcement(person, identifier, more));
+  const work = await next().workingCopy();
+  const tip = await work.commit(`one of ${identifier}`);
+  await next().accepted(stateEvent(person, identifier, { "refs/heads/main": tip }));
+  await work.must("push", "-q", next().url(person, identifier), "main");
+  return { work, tip };
+}
+
+/** From each machine, with what it says the branch is. */
+async function clonesOf(person: Person, identifier: string): Promise<string[]> {
+  const tips: string[] = [];
+  for (const { story } of machines) {
+    const copy = await story.workingCopy();
+    await copy.must("fetch", "-q", story.url(person, identifier), "main");
+    tips.push(await copy.must("rev-parse", "FETCH_HEAD"));
+  }
+  return tips;
+}
+
+test("each step of a repository's life may go to another machine, and every machine serves what came of it", async () => {
+  const alice = new Person();
+  const { work, tip } = await hosted(alice, "story");
+  assert.deepEqual(
+    await clonesOf(alice, "story"),
+    machines.map(() => tip),
+  );
+  let last = tip;
+  for (let round = 0; round < 4; round++) {
+    last = await work.commit(`more ${round}`);
+    await next().accepted(stateEvent(alice, "story", { "refs/heads/main": last }));
+    await work.must("push", "-q", next().url(alice, "story"), "main");
+    assert.deepEqual(
+      await clonesOf(alice, "story"),
+      machines.map(() => last),
+    );
+  }
+  for (const { story } of machines) assert.equal((await story.advertised(alice, "story")).HEAD, last);
+  assert.deepEqual(
+    (await readdir(join(packFolder, "main", alice.pubkey, "story"))).some((name) => name.endsWith(".idx")),
+    true,
+  );
+});
+
+test("a pull request's data that is pushed to one machine before its event is claimed by the event on another", async () => {
+  const [owner, stranger] = [new Person(), new Person()];
+  const { work } = await hosted(owner, "claimed");
+  await work.must("checkout", "-q", "-b", "proposal");
+  const tip = await work.commit("proposed");
+  const event = stranger.sign(1618, [
+    ["a", owner.coordinate("claimed")],
+    ["p", owner.pubkey],
+    ["c", tip],
+    ["clone", `https://${domain}/${owner.npub}/claimed.git`],
+  ]);
+  await work.must("push", "-q", next().url(owner, "claimed"), `proposal:refs/nostr/${event.id}`);
+  assert.equal((await next().publish(event)).ok, true);
+  for (const { story } of machines) {
+    await untilSo("it is served", () => story.isServed(event));
+    assert.equal((await story.advertised(owner, "claimed"))[`refs/nostr/${event.id}`], tip);
+    const copy = await story.workingCopy();
+    await copy.must("fetch", "-q", story.url(owner, "claimed"), `refs/nostr/${event.id}`);
+  }
+  const prs = stranger.sign(1618, [
+    ["a", owner.coordinate("claimed")],
+    ["p", owner.pubkey],
+    ["c", await work.commit("under prs")],
+    ["clone", `https://${domain}/prs/${stranger.npub}/claimed.git`],
+  ]);
+  const path = `/prs/${stranger.npub}/claimed.git`;
+  await work.must("push", "-q", `${next().server.origin}${path}`, `proposal:refs/nostr/${prs.id}`);
+  const copy = await next().workingCopy();
+  await copy.must("fetch", "-q", `${next().server.origin}${path}`, `refs/nostr/${prs.id}`);
+  assert.equal((await next().publish(prs)).ok, true);
+  for (const { story } of machines) await untilSo("it is served", () => story.isServed(prs));
+});
+
+test("two maintainers' repositories on different machines get each other's objects", async () => {
+  const [alice, bob] = [new Person(), new Person()];
+  const { work } = await hosted(alice, "both", [["maintainers", bob.pubkey]]);
+  await next().accepted(announcement(bob, "both", [["maintainers", alice.pubkey]]));
+  const tip = await work.commit("of both");
+  await next().accepted(stateEvent(bob, "both", { "refs/heads/main": tip }));
+  await work.must("push", "-q", next().url(bob, "both"), "main");
+  assert.deepEqual(
+    await clonesOf(bob, "both"),
+    machines.map(() => tip),
+  );
+  assert.deepEqual(
+    await clonesOf(alice, "both"),
+    machines.map(() => tip),
+  );
+});
+
+test("a large file that one machine takes every machine gives", async () => {
+  const alice = new Person();
+  const { work } = await hosted(alice, "large");
+  const file = largeFileOf("a large file, as far as this test goes");
+  assert.deepEqual(await upload(next().url(alice, "large"), [file]), [200]);
+  const tip = await work.commit(pointerTo(file), "big.bin");
+  await next().accepted(stateEvent(alice, "large", { "refs/heads/main": tip }));
+  await work.must("push", "-q", next().url(alice, "large"), "main");
+  for (const { story } of machines) {
+    await untilSo(
+      "it is given",
+      async () => (await download(story.url(alice, "large"), file)) === file.content.toString(),
+    );
+  }
+});
+
+test("a machine that comes new serves everything, and one that was away what came meanwhile", async () => {
+  const alice = new Person();
+  const { work, tip } = await hosted(alice, "late");
+  const late = await start("d");
+  assert.deepEqual(
+    await clonesOf(alice, "late"),
+    machines.map(() => tip),
+  );
+  await stop(late);
+  const more = await work.commit("while d was away");
+  await next().accepted(stateEvent(alice, "late", { "refs/heads/main": more }));
+  await work.must("push", "-q", next().url(alice, "late"), "main");
+  const back = await start("d");
+  assert.deepEqual(
+    await clonesOf(alice, "late"),
+    machines.map(() => more),
+  );
+  await stop(back);
+});
+
+test("without the pack store pushes are refused, what is here is served, and the rest is 503", async () => {
+  const alice = new Person();
+  const { work, tip } = await hosted(alice, "outage");
+  assert.deepEqual(
+    await clonesOf(alice, "outage"),
+    machines.map(() => tip),
+  );
+  const more = await work.commit("refused at first");
+  await next().accepted(stateEvent(alice, "outage", { "refs/heads/main": more }));
+  const late = await start("e");
+  const away = `${packFolder}-away`;
+  const refs = `${late.story.url(alice, "outage")}`;
+  await untilSo("it has come up", async () => existsSync(late.story.directory(alice, "outage")));
+  await rm(join(late.story.directory(alice, "outage"), "objects"), { recursive: true });
+  await rename(packFolder, away);
+  await mkdir(packFolder);
+  try {
+    const refused = await work.git("push", next().url(alice, "outage"), "main");
+    assert.notEqual(refused.code, 0);
+    assert.match(refused.stderr, /pack store cannot be reached/);
+    const copy = await (machines[0] as Machine).story.workingCopy();
+    await copy.must("fetch", "-q", (machines[0] as Machine).story.url(alice, "outage"), "main");
+    assert.equal((await late.story.advertised(alice, "outage"))["refs/heads/main"], tip, "never an empty repository");
+  } finally {
+    await rm(packFolder, { recursive: true });
+    await rename(away, packFolder);
+  }
+  await work.must("push", "-q", next().url(alice, "outage"), "main");
+  assert.deepEqual((await clonesOf(alice, "outage")).slice(0, 3), [more, more, more]);
+  assert.ok(refs);
+  await stop(late);
+});
+
+test("a pack that is damaged in the pack store is put there again, and a push to a machine that was cut off is refused", async () => {
+  const alice = new Person();
+  const { tip } = await hosted(alice, "damaged");
+  await clonesOf(alice, "damaged");
+  const folder = join(packFolder, "main", alice.pubkey, "damaged");
+  for (const name of await readdir(folder)) if (name.endsWith(".pack")) await writeFile(join(folder, name), "rotten");
+  const late = await start("f");
+  await untilSo("it is served from there", async () => {
+    const copy = await late.story.workingCopy();
+    const fetched = await copy.git("fetch", "-q", late.story.url(alice, "damaged"), "main");
+    return fetched.code === 0 && (await copy.must("rev-parse", "FETCH_HEAD")) === tip;
+  });
+  await stop(late);
+});
