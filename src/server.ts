@@ -251,6 +251,12 @@ export async function startServer(parts: StartParts): Promise<Server> {
     closing.add("housekeeping", () => housekeeping.close());
     // What changed while another machine led is repacked by the one that leads now.
     leadership.onBegin = () => void housekeeping.lookAtAll().catch(onFault);
+    if (parts.packs) {
+      const { startPackCleaning } = await import("./git/start-pack-cleaning.js");
+      const { packs } = parts;
+      const cleaning = await whileLeading(async (led) => startPackCleaning(led, packs));
+      closing.add("pack cleaning", () => cleaning.close());
+    }
     const largeFiles = config.lfsEnable
       ? new LargeFilesRoom(context, { gitHost, purgatory, serverSecret: secret })
       : undefined;

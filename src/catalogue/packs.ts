@@ -11,7 +11,7 @@
 
 import type { EventId } from "../nostr/event.js";
 import type { ObjectFormat, Oid } from "../nostr/nip34.js";
-import type { Commit, TableReader, Transaction } from "../store/port.js";
+import type { Commit, Store, TableReader, Transaction } from "../store/port.js";
 import { type RepositoryName, repositoryKey } from "./repositories.js";
 
 export interface PackList extends RepositoryName {
@@ -60,6 +60,7 @@ export interface PackHold {
 /** What something was planned on. */
 export type PackBasis = Pick<PackList, "made" | "version">;
 
+const rowsAtOnce = 2_000;
 const listPrefix = "repository:";
 const packPrefix = (name: RepositoryName): string => `pack:${repositoryKey(name)} `;
 const unclaimedPrefix = (name: RepositoryName): string => `unclaimed:${repositoryKey(name)} `;
@@ -198,6 +199,18 @@ export function changedPacks(commit: Commit): ChangedPacks {
     else if (key.startsWith("unclaimed:")) unclaimed.add(key.slice("unclaimed:".length, key.lastIndexOf(" ")));
   }
   return { lists, unclaimed: [...unclaimed] };
+}
+
+/** The server that leaves its cluster: its packs are those in its directories again. */
+export async function forgetPacks(store: Store): Promise<void> {
+  for (;;) {
+    const keys: string[] = [];
+    for await (const [key] of store.rows("packs", { limit: rowsAtOnce })) keys.push(key);
+    if (keys.length === 0) return;
+    await store.transact(async (tx) => {
+      for (const key of keys) tx.deleteRow("packs", key);
+    });
+  }
 }
 
 // What the removal of files from the pack store asks (git/pack-cleaning.ts).

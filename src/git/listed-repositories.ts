@@ -40,8 +40,8 @@ export class ListedRepositories {
     return (await packList(this.#store, address))?.format;
   }
 
-  async *list(areas: readonly RepositoryArea[]): AsyncGenerator<RepositoryAddress> {
-    for await (const list of packLists(this.#store)) {
+  async *list(areas: readonly RepositoryArea[], reader: TableReader = this.#store): AsyncGenerator<RepositoryAddress> {
+    for await (const list of packLists(reader)) {
       if (areas.includes(list.area ?? "main")) yield diskAddress(list);
     }
   }

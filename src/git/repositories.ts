@@ -345,11 +345,14 @@ export class Repositories {
     return this.#context.alignment;
   }
 
-  /** Every repository there is, with the identifier that its directory records. */
-  async *list(areas: readonly RepositoryArea[] = ["main", "prs"]): AsyncGenerator<FoundDirectory> {
+  /** Every repository there is, with the identifier that its directory records. `reader`: where packs are shared, as it sees them. */
+  async *list(
+    areas: readonly RepositoryArea[] = ["main", "prs"],
+    reader?: TableReader,
+  ): AsyncGenerator<FoundDirectory> {
     const { packs } = this.#context;
     if (!packs) return yield* repositoryDirectories(this.#gitDataPath, areas);
-    for await (const address of packs.listed.list(areas)) {
+    for await (const address of packs.listed.list(areas, reader)) {
       const { area, npub, owner, identifier } = address;
       yield { npubOrOwner: area === "main" ? npub : owner, identifier, address };
     }

@@ -155,6 +155,7 @@ describe("packs that several machines share", () => {
     }
     const before = await listed(address);
     assert.equal(before.length, 3);
+    await idle();
     assert.equal(await b.repositories.open(address).housekeep(), "done");
     assert.deepEqual(await listed(address), before, "b does not lead");
     const other = await commit("beside");
@@ -175,6 +176,7 @@ describe("packs that several machines share", () => {
     assert.ok(await has(a, address, other));
     assert.deepEqual(await packsOf(a, address), joined);
     assert.deepEqual(await packsOf(b, address), joined);
+    await idle();
     assert.equal(await b.repositories.open(address).housekeep(), "done");
     assert.deepEqual(await b.repositories.open(address).fsck(), []);
   });

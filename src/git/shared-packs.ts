@@ -116,11 +116,7 @@ export class SharedPacks {
       store: this.#store,
       clock: this.#clock,
       put: (address, folder, name) => this.put(address, folder, name),
-      fetch: (folder, pack) =>
-        this.#fetch(folder, pack).catch((error: unknown) => {
-          if (error instanceof LostPackError) throw new ObjectsUnavailableError("lost", error.message, error);
-          throw this.#unavailable(error);
-        }),
+      fetch: (folder, pack) => this.fetchInto(folder, pack),
       mayBeListed: (tx, packs) => this.mayBeListed(tx, packs),
     });
   }
@@ -277,6 +273,15 @@ export class SharedPacks {
       if (all.length !== (list.lost?.length ?? 0)) noteLost(tx, list, all);
     });
     if ((await packList(this.#store, address))?.version !== seen.version) this.forget(address.key);
+  }
+
+  /** One that is there already stays. Throws ObjectsUnavailableError. */
+  async fetchInto(folder: string, pack: StoredPack): Promise<void> {
+    if (await hasPack(folder, pack)) return;
+    await this.#fetch(folder, pack).catch((error: unknown) => {
+      if (error instanceof LostPackError) throw new ObjectsUnavailableError("lost", error.message, error);
+      throw this.#unavailable(error);
+    });
   }
 
   async #fetch(folder: string, pack: StoredPack): Promise<void> {

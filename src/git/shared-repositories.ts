@@ -1,11 +1,14 @@
 // How this machine's repositories follow what other machines do to them: what is known in memory is dropped in the turn in
 // which the change is learned; files follow in the background, or before somebody is served.
 
+import { type PackHold, setHold } from "../catalogue/packs.js";
 import { unalignedRepositories } from "../catalogue/refs.js";
 import { repositoryOfKey } from "../catalogue/repositories.js";
-import type { Commit } from "../store/port.js";
+import type { Commit, TableReader } from "../store/port.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
 import { Overtaken, type PlanBasis } from "./change-refs.js";
+import { newId } from "./listed-repositories.js";
+import { completeCopy } from "./pack-copies.js";
 import { PackFollowers } from "./pack-followers.js";
 import type { RepositoryContext, RepositoryRefs } from "./repository-refs.js";
 import type { SharedPacks } from "./shared-packs.js";
@@ -15,6 +18,9 @@ export interface RepositoriesHost {
   /** The directory on this machine. */
   removeCopy(address: RepositoryAddress): Promise<void>;
 }
+
+/** Of a backup whose end nobody heard of. */
+const longestHoldMs = 86_400_000;
 
 export class SharedRepositories {
   readonly #background = new PackFollowers();
@@ -97,6 +103,32 @@ export class SharedRepositories {
         if (!(await listed.rests(tx, address, basis))) throw new Overtaken(`packs of ${address.label} went`);
       }
     };
+  }
+
+  /** Until it is released, what leaves the lists stays in the pack store. */
+  async hold(): Promise<() => Promise<void>> {
+    const { store, clock } = this.context;
+    const [id, since] = [newId(), clock.nowMs()];
+    const set = (hold?: PackHold): Promise<void> => store.transact(async (tx) => setHold(tx, id, hold));
+    await set({ since, until: since + longestHoldMs });
+    return () => set();
+  }
+
+  /** A copy of that repository gets what it lacks of what the reader's rows name. */
+  completeCopy(reader: TableReader, address: RepositoryAddress, directory: string): Promise<void> {
+    return completeCopy(this.packs, reader, address, directory);
+  }
+
+  /** Everything there is, in the directories of this machine: for a server that leaves the cluster. */
+  async bringAllHere(progress: (done: number) => void): Promise<number> {
+    let count = 0;
+    for await (const address of this.packs.listed.list(["main", "prs"])) {
+      const repository = this.host.open(address);
+      await repository.bringInLine();
+      await completeCopy(this.packs, this.context.store, address, repository.directory);
+      progress(++count);
+    }
+    return count;
   }
 
   /** Called when the pack store has lost packs of a repository, on every machine. */

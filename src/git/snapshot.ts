@@ -23,6 +23,7 @@ import {
   repositoryConfigs,
   unclaimedFolder,
 } from "./repository-files.js";
+import type { SharedRepositories } from "./shared-repositories.js";
 
 const maxLooks = 5;
 
@@ -33,7 +34,8 @@ export class RepositoriesSnapshot {
 
   constructor(
     private readonly repositories: {
-      list(): AsyncIterable<FoundDirectory>;
+      list(areas?: undefined, reader?: TableReader): AsyncIterable<FoundDirectory>;
+      readonly shared?: Pick<SharedRepositories, "completeCopy"> | undefined;
       exists(address: RepositoryAddress): Promise<boolean>;
       open(address: RepositoryAddress): GitRepository;
     },
@@ -47,7 +49,7 @@ export class RepositoriesSnapshot {
   async stageAll(copy: TableReader, progress: (done: number) => void, signal: AbortSignal): Promise<number> {
     await mkdir(this.folder, { recursive: true });
     let count = 0;
-    for await (const { address } of this.repositories.list()) {
+    for await (const { address } of this.repositories.list(undefined, copy)) {
       signal.throwIfAborted();
       if (address && (await this.#stage(address, copy))) count++;
       progress(count);
@@ -73,7 +75,7 @@ export class RepositoriesSnapshot {
   }
 
   async #link(address: RepositoryAddress): Promise<boolean> {
-    if (!(await this.repositories.exists(address))) return false;
+    if (!this.repositories.shared && !(await this.repositories.exists(address))) return false;
     const { directory } = this.repositories.open(address);
     const target = this.#directory(address);
     const format = formatIn(directory);
@@ -91,6 +93,7 @@ export class RepositoriesSnapshot {
   async #stage(address: RepositoryAddress, copy: TableReader): Promise<boolean> {
     if (!(await this.#linkOnce(address))) return false;
     const target = this.#directory(address);
+    await this.repositories.shared?.completeCopy(copy, address, target);
     const stored = await readRefs(copy, address);
     // Made after the moment: no row of the snapshot knows it.
     const isKnown =

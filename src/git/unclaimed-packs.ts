@@ -16,7 +16,6 @@ import {
 import type { EventId } from "../nostr/event.js";
 import type { Store, Transaction } from "../store/port.js";
 import type { RepositoryAddress } from "./address.js";
-import { hasPack } from "./local-packs.js";
 import type { UnclaimedData } from "./quarantine.js";
 import { packsIn } from "./repository-files.js";
 
@@ -74,7 +73,7 @@ export class UnclaimedPacks {
     await this.#locks.run(`${address.key} ${id}`, async () => {
       const row = await unclaimedFor(this.parts.store, address, id);
       if (row) await makeDirectory(folder);
-      for (const pack of row?.packs ?? []) if (!(await hasPack(folder, pack))) await this.parts.fetch(folder, pack);
+      for (const pack of row?.packs ?? []) await this.parts.fetch(folder, pack);
     });
   }
 }

@@ -40,6 +40,8 @@ export async function beginSnapshot(
     return refusal("not-possible", `${relayDataPath} needs ${mebibytes} MiB free for a copy of the events`);
   }
   const repositories = await parts.repositories();
+  // Packs that leave their lists meanwhile are still to be had.
+  const release = await repositories.shared?.hold();
   const relay = resolve(relayDataPath, `snapshot-${randomBytes(6).toString("hex")}.part`);
   const taking: { staged?: RepositoriesSnapshot | undefined } = {};
   const drop = async (): Promise<void> => {
@@ -71,5 +73,6 @@ export async function beginSnapshot(
     throw error;
   } finally {
     if (taking.staged) repositories.endSnapshot();
+    await release?.();
   }
 }

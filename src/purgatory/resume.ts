@@ -11,7 +11,7 @@ import {
 import { awaitedUnderPrs, waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import type { Repositories } from "../git/repositories.js";
-import { GitError } from "../git/run.js";
+import { GitError, ObjectsUnavailableError } from "../git/run.js";
 import type { EventId } from "../nostr/event.js";
 import { adoptRefs } from "./adopt-refs.js";
 import type { PurgatoryContext } from "./context.js";
@@ -37,7 +37,7 @@ export async function resume(
       await work();
       return true;
     } catch (error) {
-      if (!(error instanceof GitError)) throw error;
+      if (!(error instanceof GitError || error instanceof ObjectsUnavailableError)) throw error;
       parts.observer.failed(what, error);
       return false;
     }
@@ -65,8 +65,8 @@ export async function resume(
   await contributors.adopt();
   const awaited: RepositoryName[] = [];
   for await (const name of awaitedUnderPrs(store)) awaited.push(name);
-  for (const name of awaited) await releaser.release([name], "present");
-  await contributors.sweep();
+  for (const name of awaited) await unlessBroken("settling at start", () => releaser.release([name], "present"));
+  await unlessBroken("looking at contributors' repositories", () => contributors.sweep());
 }
 
 /** Soft ones have no directory, except where one was served once (deleted, announced again): that data is kept. */
