@@ -70,11 +70,14 @@ if (!s3) process.stderr.write("test:cluster: the tests with S3: NOT RUN (no S3 s
 if (!["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].some((path) => existsSync(path))) {
   process.stderr.write("test:cluster: the test with PgBouncer: NOT RUN (it is not installed)\n");
 }
-const folder = join(root, "dist", "test", "cluster");
-const files = readdirSync(folder)
-  .filter((name) => name.endsWith(".cluster.js"))
-  .filter((name) => positionals.length === 0 || positionals.some((word) => name.includes(word)))
-  .map((name) => join(folder, name));
+const tests = join(root, "dist", "test");
+const suites = readdirSync(join(tests, "cluster")).filter((name) => name.endsWith(".cluster.js"));
+// Stories of one server, told on three machines: each request goes to another of them.
+const stories = ["grasp-flow", "grasp-clients", "grasp-invariant", "maintainers"].map((name) => `${name}.test.js`);
+const files = [...suites.map((name) => join("cluster", name)), ...stories.map((name) => join("stories", name))]
+  .filter((path) => positionals.length === 0 || positionals.some((word) => path.includes(word)))
+  .map((path) => join(tests, path));
+process.env.HOLDFAST_STORIES = "cluster";
 process.chdir(root);
 process.env.POSTGRES_BIN = bin;
 if (s3) process.env.S3_SERVER = s3;

@@ -18,7 +18,7 @@ export class Wire {
 
   private constructor(
     private readonly server: Server,
-    private readonly port: number,
+    private port: number,
   ) {}
 
   static async before(port: number): Promise<Wire> {
@@ -36,6 +36,12 @@ export class Wire {
   cut(): void {
     this.isCut = true;
     for (const pair of this.#pairs) for (const socket of pair) socket.destroy();
+  }
+
+  /** Where new connections go from now on, as a virtual address moves. */
+  leadTo(port: number): void {
+    this.port = port;
+    this.isCut = false;
   }
 
   async close(): Promise<void> {

@@ -11,6 +11,7 @@ import type { Fault } from "./scene.js";
 
 const usage = `npm run faults -- --rounds N      so many rounds (200), each with a fault; exit 1 when a promise was broken
                   --seed N        repeats the rounds of a run
+                  --cluster       on three machines, a PostgreSQL and a pack store, which are killed, paused and taken away
                   --only WORD     only faults whose name contains it, and no kills at every named point first
                   --json          the results as JSON, at the end`;
 
@@ -18,6 +19,7 @@ const { values } = argumentsOf(usage, {
   rounds: { type: "string", default: "200" },
   seed: { type: "string" },
   only: { type: "string", default: "" },
+  cluster: { type: "boolean", default: false },
   json: { type: "boolean", default: false },
 });
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber("seed", values.seed);
@@ -76,13 +78,24 @@ async function areKillTestsGreen(): Promise<boolean> {
   return code === 0;
 }
 
+const onRound = values.json ? {} : { onRound: progress };
+
+async function clusterRounds(): Promise<RoundResult[]> {
+  const { clusterFaults, runClusterRounds } = await import("../cluster/rounds.js");
+  if (!clusterFaults.some(({ family }) => family.includes(values.only))) {
+    calledWrongly(`No fault of a cluster is called '${values.only}'`);
+  }
+  return await runClusterRounds({ seed, rounds, only: values.only, ...onRound });
+}
+
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 // Says so before anything is started when there is no such fault.
-planned().next();
-const killsAtPoints = values.only !== "" ? "not run" : (await areKillTestsGreen()) ? "ok" : "failed";
+if (!values.cluster) planned().next();
+const isShort = values.cluster || values.only !== "";
+const killsAtPoints = isShort ? "not run" : (await areKillTestsGreen()) ? "ok" : "failed";
 if (!values.json) out(`kills at every named point: ${killsAtPoints}\nseed ${seed}, ${rounds} rounds`);
 const begunMs = performance.now();
-const results = await runRounds({ seed, rounds, plan: planned(), ...(values.json ? {} : { onRound: progress }) });
+const results = values.cluster ? await clusterRounds() : await runRounds({ seed, rounds, plan: planned(), ...onRound });
 const seconds = Math.round((performance.now() - begunMs) / 100) / 10;
 const violations = results.reduce((sum, result) => sum + result.violations.length, 0);
 const table = tableOf(results);

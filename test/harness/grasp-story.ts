@@ -11,6 +11,9 @@ import { ask, pkt, pktLines } from "./raw-http.js";
 import type { RelayClient } from "./relay-client.js";
 import { type InProcessOptions, startInProcess, type TestServer } from "./server.js";
 
+/** With HOLDFAST_STORIES=cluster a story's server is three machines, and each request goes to another of them. */
+export const onCluster = process.env.HOLDFAST_STORIES === "cluster";
+
 export type Refs = Readonly<Record<string, string>>;
 
 export interface Ok {
@@ -45,10 +48,20 @@ export class Story {
   private constructor(
     readonly server: TestServer,
     readonly relay: RelayClient,
+    /** On a cluster: a relay that asks another machine each time. */
+    private readonly hopping?: Pick<RelayClient, "publish" | "ask" | "send" | "close">,
   ) {}
 
+  /** What the server has is on one disk, where a test may look. */
+  get isOnOneDisk(): boolean {
+    return this.hopping === undefined;
+  }
+
   static async begin(options: InProcessOptions = {}): Promise<Story> {
-    return Story.on(await startInProcess(options));
+    if (!onCluster) return Story.on(await startInProcess(options));
+    const { WholeCluster } = await import("../cluster/whole-cluster.js");
+    const cluster = await WholeCluster.start(options);
+    return new Story(cluster, await cluster.connect(), await cluster.hop());
   }
 
   static async on(server: TestServer): Promise<Story> {
@@ -57,6 +70,7 @@ export class Story {
 
   async end(): Promise<void> {
     await this.relay.close();
+    await this.hopping?.close();
     await this.server.end();
   }
 
@@ -79,7 +93,7 @@ export class Story {
   }
 
   async publish(event: SignedEvent): Promise<Ok> {
-    const [, , ok, message] = await this.relay.publish(event);
+    const [, , ok, message] = await (this.hopping ?? this.relay).publish(event);
     return { ok: ok === true, message: String(message) };
   }
 
@@ -99,9 +113,10 @@ export class Story {
 
   async served(filter: Record<string, unknown>): Promise<SignedEvent[]> {
     const id = `q${this.#count++}`;
-    const { events, end } = await this.relay.ask(id, filter);
+    const relay = this.hopping ?? this.relay;
+    const { events, end } = await relay.ask(id, filter);
     assert.equal(end[0], "EOSE", String(end[2]));
-    this.relay.send("CLOSE", id);
+    relay.send("CLOSE", id);
     return events as SignedEvent[];
   }
 

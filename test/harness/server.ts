@@ -43,7 +43,8 @@ export interface LogLine {
 }
 
 export interface ServerOptions {
-  readonly backend?: "memory" | "lmdb";
+  /** `postgres`: one machine of a cluster; the settings must say of which. */
+  readonly backend?: "memory" | "lmdb" | "postgres";
   readonly settings?: Readonly<Record<string, string>>;
   /** Limits as they are by default. Otherwise they are high: tests push and publish a lot from one address. */
   readonly hasDefaultLimits?: boolean;

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Person } from "../harness/grasp-people.js";
-import { Story, stateEvent } from "../harness/grasp-story.js";
+import { onCluster, Story, stateEvent } from "../harness/grasp-story.js";
 
-for (const backend of ["memory", "lmdb"] as const) {
+for (const backend of onCluster ? (["postgres"] as const) : (["memory", "lmdb"] as const)) {
   describe(`refs and events agree (${backend})`, () => {
     let story: Story;
     before(async () => {

@@ -1,0 +1,258 @@
+// What must happen when parts of a cluster fail (scale-out.md, the table), with whole servers in processes of their own, a real
+// PostgreSQL and a pack store. What needs the log alone is in failures.cluster.ts.
+
+import assert from "node:assert/strict";
+import { readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { runProgram } from "../harness/git-server.js";
+import { Person } from "../harness/grasp-people.js";
+import { untilSo } from "../harness/server.js";
+import { type Armed, pushSteps } from "./armed.js";
+import { Pusher, servedBy, told } from "./people.js";
+import { TestPostgres } from "./postgres.js";
+import { ClusterOfProcesses } from "./whole-cluster.js";
+import { Wire } from "./wire.js";
+
+const armedProgram = fileURLToPath(new URL("./armed-program.js", import.meta.url));
+/** The others go on within this; twice as long here, because a test's machine may be busy. */
+const goOnMs = 20_000;
+
+const takesLong = { timeout: 300_000 };
+
+describe("a cluster of processes", takesLong, () => {
+  let postgres: TestPostgres;
+  let cluster: ClusterOfProcesses;
+  let count = 0;
+
+  before(async () => {
+    postgres = await TestPostgres.start();
+    cluster = await ClusterOfProcesses.start({ postgres });
+  });
+  after(async () => {
+    await cluster.end();
+    await postgres.dispose();
+  });
+
+  const machines = () => [...cluster.machines.values()];
+
+  async function hosted(...more: (readonly string[])[]): Promise<Pusher> {
+    const pusher = await Pusher.make(cluster.folder, cluster.domain, `r${count++}`, count);
+    assert.equal((await pusher.announce(cluster, ...more))?.ok, true);
+    const first = await pusher.push(cluster, cluster);
+    assert.ok(first.isDone, first.said);
+    return pusher;
+  }
+
+  async function isSound(...pushers: Pusher[]): Promise<void> {
+    for (const pusher of pushers) assert.deepEqual(await pusher.problems(machines(), cluster.folder), []);
+  }
+
+  const allReady = (): Promise<void> =>
+    untilSo("all machines are ready", async () => {
+      const ready = await Promise.all([...cluster.machines.keys()].map((name) => cluster.isReady(name)));
+      return ready.every(Boolean);
+    });
+
+  test("what one machine took the others serve: events, refs and packs", async () => {
+    const [one, two, three] = machines();
+    assert.ok(one && two && three);
+    const pusher = await Pusher.make(cluster.folder, cluster.domain, "first", 1);
+    assert.match((await pusher.announce(one))?.message ?? "", /^purgatory/);
+    const done = await pusher.push(two, three);
+    assert.ok(done.isDone, done.said);
+    assert.ok(await pusher.say(one, "an issue"));
+    await isSound(pusher);
+  });
+
+  for (const step of pushSteps) {
+    test(`a machine that is killed when ${step} loses nothing that was acknowledged; the others go on, and it comes back`, async () => {
+      const pusher = await hosted();
+      const name = "two";
+      await cluster.machine(name).stop();
+      const armed = await cluster.run(name, armedProgram);
+      armed.child.send({ step, signal: "SIGKILL" } satisfies Armed);
+      const [other] = machines().filter((one) => one !== armed);
+      assert.ok(other);
+      const [pushed] = await Promise.all([pusher.push(other, armed), armed.ended]);
+      const begun = performance.now();
+      const again = await pusher.push(other, other);
+      assert.ok(again.isDone, `${pushed.said}\n${again.said}`);
+      assert.ok(performance.now() - begun < goOnMs, "the others go on");
+      await cluster.run(name);
+      await allReady();
+      await isSound(pusher);
+    });
+  }
+
+  for (const step of ["the lock is held", "a pack was put into the store"] as const) {
+    test(`a machine that stands still when ${step} does not stop the others, and moves no ref twice when it wakes`, async () => {
+      const pusher = await hosted();
+      const name = "two";
+      await cluster.machine(name).stop();
+      const armed = await cluster.run(name, armedProgram);
+      const reached = new Promise((resolve) => armed.child.once("message", resolve));
+      armed.child.send({ step, signal: "SIGSTOP" } satisfies Armed);
+      const [other] = machines().filter((one) => one !== armed);
+      assert.ok(other);
+      const paused = pusher.push(other, armed);
+      await reached;
+      cluster.balancer.machines = cluster.balancer.machines.filter((port) => port !== armed.port);
+      const begun = performance.now();
+      const meanwhile = await pusher.push(other, other);
+      assert.ok(meanwhile.isDone, meanwhile.said);
+      assert.ok(performance.now() - begun < goOnMs, "the others go on");
+      armed.child.kill("SIGCONT");
+      cluster.balancer.machines.push(armed.port);
+      await paused;
+      await armed.stop();
+      await cluster.run(name);
+      await allReady();
+      await isSound(pusher);
+    });
+  }
+
+  test("a leader that stands still for longer than its session is followed by another, and its works are refused when it wakes", async () => {
+    await untilSo("one leads", async () => (await cluster.leader()) !== undefined);
+    const leader = (await cluster.leader()) ?? "";
+    const machine = cluster.machine(leader);
+    machine.child.kill("SIGSTOP");
+    await untilSo(
+      "another leads",
+      async () => {
+        const now = await cluster.leader();
+        return now !== undefined && now !== leader;
+      },
+      40_000,
+    );
+    machine.child.kill("SIGCONT");
+    await untilSo("it has learned it", async () => /does not lead any more/.test(machine.log()));
+    await allReady();
+    assert.doesNotMatch(machine.log(), /"level":"?(fatal|60)/);
+  });
+
+  test("while PostgreSQL is gone for thirty seconds clones and reads go on, events and pushes are told why not, and afterwards nobody has to do anything", async () => {
+    const pusher = await hosted();
+    const tip = pusher.tips.at(-1);
+    await isSound(pusher);
+    await postgres.stop();
+    const gone = performance.now();
+    try {
+      for (const machine of machines()) {
+        assert.equal(await pusher.shown(machine), tip);
+        const refused = await told(
+          machine,
+          new Person().sign(1621, [["a", pusher.person.coordinate(pusher.identifier)]], "x"),
+        );
+        assert.equal(refused?.ok, false);
+        assert.match(refused.message, /^error: .*database/);
+        const pushed = await pusher.source.push(pusher.url(machine), { "refs/heads/main": await pusher.source.next() });
+        assert.equal(
+          pushed.refs.some(({ ok }) => ok),
+          false,
+        );
+      }
+      const folder = join(cluster.folder, "clone-while-gone");
+      const clone = await runProgram("git", ["clone", "-q", pusher.url(cluster), folder], { cwd: cluster.folder });
+      assert.equal(clone.code, 0, clone.stderr);
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, 30_000 - (performance.now() - gone))));
+    } finally {
+      await postgres.run();
+    }
+    await allReady();
+    await untilSo("a push is taken again", async () => (await pusher.push(cluster, cluster)).isDone);
+    await isSound(pusher);
+  });
+
+  test("while the pack store is gone pushes are refused, what is here is served, and what is not is an error, never an empty repository", async () => {
+    const pusher = await hosted();
+    const [one, two] = machines();
+    assert.ok(one && two);
+    // Only the first machine has the newest pack: nobody has asked the others for it.
+    assert.ok((await pusher.push(one, one)).isDone);
+    const aside = `${cluster.packFolder}-aside`;
+    await rename(cluster.packFolder, aside);
+    try {
+      const clone = await runProgram("git", ["clone", "-q", pusher.url(one), join(cluster.folder, "local")], {
+        cwd: "/",
+      });
+      assert.equal(clone.code, 0, clone.stderr);
+      const answer = await fetch(`${pusher.url(two)}/info/refs?service=git-upload-pack`);
+      assert.ok(answer.status === 503 || (await answer.text()).includes(pusher.tips.at(-1) ?? "?"), `${answer.status}`);
+      const elsewhere = await runProgram("git", ["clone", "-q", pusher.url(two), join(cluster.folder, "far")], {
+        cwd: "/",
+      });
+      const isWhole = elsewhere.code === 0 && !/empty repository/.test(elsewhere.stderr);
+      assert.ok(elsewhere.code !== 0 || isWhole, elsewhere.stderr);
+      const refused = await pusher.push(one, two);
+      assert.equal(refused.isDone, false);
+    } finally {
+      await rm(cluster.packFolder, { recursive: true, force: true });
+      await rename(aside, cluster.packFolder);
+    }
+    await allReady();
+    await untilSo("a push is taken again", async () => (await pusher.push(cluster, cluster)).isDone);
+    await isSound(pusher);
+  });
+
+  test("a view that is deleted is built anew", async () => {
+    const pusher = await hosted();
+    await pusher.say(cluster, "before");
+    const machine = cluster.machine("three");
+    await machine.stop();
+    const relay = join(cluster.folderOf("three"), "relay");
+    for (const file of await readdir(relay)) if (file.includes(".mdb")) await rm(join(relay, file));
+    await rm(join(cluster.folderOf("three"), "git"), { recursive: true, force: true });
+    await cluster.run("three");
+    await allReady();
+    await isSound(pusher);
+  });
+});
+
+describe("a failover to a replica that lacks the newest changes", takesLong, () => {
+  test("every machine stops serving, builds its view anew by itself and goes on with what the replica has", async () => {
+    const postgres = await TestPostgres.start(["wal_level=replica", "max_wal_senders=5", "hot_standby=on"]);
+    const wire = await Wire.before(postgres.port);
+    const replica = await postgres.replica();
+    const cluster = await ClusterOfProcesses.start({ postgres: wire, size: 2 });
+    try {
+      const [one, two] = [...cluster.machines.values()];
+      assert.ok(one && two);
+      const pusher = await Pusher.make(cluster.folder, cluster.domain, "moved", 5);
+      assert.equal((await pusher.announce(one))?.ok, true);
+      assert.ok((await pusher.push(one, two)).isDone);
+      const kept = new Person().sign(1621, [["a", pusher.person.coordinate("moved")]], "on both");
+      assert.equal((await told(one, kept))?.ok, true);
+      const newest = async (server: TestPostgres) =>
+        Number((await server.sql(`SELECT max(n)::int AS n FROM ${cluster.schema}.change`))[0]?.n);
+      await untilSo("the replica has it", async () => (await newest(replica)) === (await newest(postgres)));
+      await replica.stop("SIGINT");
+      const lost = new Person().sign(1621, [["a", pusher.person.coordinate("moved")]], "on the old primary alone");
+      assert.equal((await told(two, lost))?.ok, true);
+      await postgres.stop();
+      wire.cut();
+      await replica.run();
+      await replica.sql("SELECT pg_promote()");
+      // Another history: what is written now has the numbers of what was lost.
+      wire.leadTo(replica.port);
+      await untilSo("both begin anew", () => [one, two].every((machine) => /begins anew/.test(machine.log())), 60_000);
+      await untilSo(
+        "both are ready",
+        async () => (await cluster.isReady("one")) && (await cluster.isReady("two")),
+        60_000,
+      );
+      for (const machine of [one, two]) {
+        assert.deepEqual([...(await servedBy(machine, [kept.id, lost.id]))], [kept.id]);
+        assert.equal(machine.child.exitCode, null, "nobody had to start it");
+      }
+      assert.ok((await pusher.push(one, two)).isDone);
+      assert.deepEqual(await pusher.problems([one, two], cluster.folder), []);
+    } finally {
+      await cluster.end();
+      await wire.close();
+      await replica.dispose();
+      await postgres.dispose();
+    }
+  });
+});
