@@ -22,7 +22,7 @@ export interface ClusterWish extends Pick<ServerOptions, "settings" | "hasDefaul
   /** Not ended with the cluster. */
   readonly postgres?: Pick<TestPostgres, "url">;
   /** Settings of the pack store, instead of a directory. */
-  readonly packs?: Readonly<Record<string, string>>;
+  readonly packSettings?: Readonly<Record<string, string>>;
   readonly size?: number;
 }
 
@@ -72,7 +72,7 @@ class ClusterBase {
       NGIT_NODE_NAME: name,
       NGIT_METRICS_ENABLED: "true",
       NGIT_METRICS_PUBLIC: "true",
-      ...(this.wish.packs ?? { NGIT_PACK_STORE: `directory:${this.packFolder}` }),
+      ...(this.wish.packSettings ?? { NGIT_PACK_STORE: `directory:${this.packFolder}` }),
       ...this.wish.settings,
     };
   }
