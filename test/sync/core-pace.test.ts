@@ -72,6 +72,32 @@ describe("requests", () => {
     assert.ok(Math.max(...counts.slice(2)) <= 200, counts.join(" "));
   });
 
+  it("of a full sync that a relay refuses without end are spread from the first retry on", () => {
+    const driver = live(10_000);
+    driver.advance(26 * 60 * minute);
+    const unanswered: string[] = [];
+    let at = driver.said.length;
+    const counts: number[] = [];
+    for (let second = 0; second < 600; second++) {
+      driver.advance(1000);
+      for (; at < driver.said.length; at++) {
+        const command = driver.said[at]!;
+        if (command.type !== "subscribe") continue;
+        const n = Math.floor(second / 60);
+        counts[n] = (counts[n] ?? 0) + 1;
+        unanswered.push(command.subscription);
+      }
+      // Six a second: what failed first is due again before all of it was asked once.
+      for (const subscription of unanswered.splice(0, 6)) {
+        if (subscription.startsWith("l")) driver.from(relay, "eose", { subscription });
+        else
+          driver.from(relay, "subscriptionClosed", { subscription, message: "restricted: nothing old is served here" });
+      }
+    }
+    assert.ok(counts.reduce((sum, count) => sum + count, 0) > 300, "everything was asked once");
+    assert.ok(Math.max(...counts.slice(2)) <= 200, counts.join(" "));
+  });
+
   /** Sends page after page of one older event each, and fails before the end. */
   function failingAfter(driver: Driver, pages: number): (subscription: string) => void {
     let asked = 0;

@@ -33,7 +33,7 @@ import {
   takeOwed,
 } from "./query.js";
 import { onQuerySilent, onReconcileFailed, silenceIn } from "./query-answers.js";
-import { hasTurn, isAtOutbox, nextTurnMs, putBack, takeRelated, tryRelatedAgain } from "./rounds.js";
+import { hasTurn, isAtOutbox, isRetrying, nextTurnMs, putBack, takeRelated, tryRelatedAgain } from "./rounds.js";
 import { noteBatch } from "./standing.js";
 
 type JobParts = Pick<Job, "kind" | "layer" | "items" | "source" | "method" | "queries"> &
@@ -159,7 +159,9 @@ const hasWork = (relay: Relay): boolean =>
 /** What failed before, what is only looked at once more, and whatever participants wrote is asked for in turns. */
 function pacedUntilMs(state: SyncState, relay: Relay): number {
   if (isAtOutbox(relay)) return nextTurnMs(state, relay);
-  const isForTheFirstTime = isSyncing(relay) && relay.jobs.every((job) => job.kind === "batch" && !job.isRetry);
+  // A full sync that is refused goes on as long as something of it is due again: its retries are no exception.
+  if (isRetrying(relay)) return nextTurnMs(state, relay);
+  const isForTheFirstTime = isSyncing(relay) && relay.jobs.every((job) => job.kind === "batch");
   return relay.isInFullSync || isForTheFirstTime ? 0 : nextTurnMs(state, relay);
 }
 

@@ -78,9 +78,12 @@ export function nextDailyMs(
 /** It is asked what participants wrote: nobody waits for that, so that not even its first time is an exception. */
 export const isAtOutbox = (relay: Relay): boolean => relay.jobs.some(({ layer }) => layer === layers.outbox);
 
+/** It is asked once more for what failed. */
+export const isRetrying = (relay: Relay): boolean => relay.jobs.some(({ isRetry }) => isRetry);
+
 /** A request goes out. */
 export function noteRequest({ config }: SyncState, relay: Relay, nowMs: number): void {
-  if (relay.isInFullSync && !isAtOutbox(relay)) return;
+  if (relay.isInFullSync && !isAtOutbox(relay) && !isRetrying(relay)) return;
   if (nowMs >= relay.turnMs + config.requestTurnMs) {
     relay.turnMs = nowMs;
     relay.askedInTurn = 0;
