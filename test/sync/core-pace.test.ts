@@ -98,6 +98,23 @@ describe("requests", () => {
     assert.ok(Math.max(...counts.slice(2)) <= 200, counts.join(" "));
   });
 
+  it("of what a relay's rules refuse come ever less often, and are answered within minutes once they are not", () => {
+    const driver = live(1_000);
+    driver.advance(26 * 60 * minute);
+    let isRefusing = true;
+    const counts = perMinute(driver, 60, (subscription) =>
+      subscription.startsWith("l") || !isRefusing
+        ? driver.from(relay, "eose", { subscription })
+        : driver.from(relay, "subscriptionClosed", { subscription, message: "restricted: for members only" }),
+    );
+    const asked = counts.slice(30).reduce((sum, count) => sum + count, 0);
+    assert.ok(asked > 0 && asked < 200, `${asked} requests in the second half hour: ${counts.join(" ")}`);
+    assert.equal(driver.relay(relay)?.inStep, false);
+    isRefusing = false;
+    perMinute(driver, 12, (subscription) => driver.from(relay, "eose", { subscription }));
+    assert.equal(driver.relay(relay)?.inStep, true);
+  });
+
   /** Sends page after page of one older event each, and fails before the end. */
   function failingAfter(driver: Driver, pages: number): (subscription: string) => void {
     let asked = 0;

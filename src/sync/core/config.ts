@@ -43,6 +43,8 @@ export const syncConstants = {
   ownStoreTimeoutMs: hourMs,
   /** All that such a relay's pages can show has come: only a change over there makes them worth asking for again. */
   unpageableRetryMs: hourMs,
+  /** Longest wait before history that a relay's rules refuse is asked for again. */
+  refusedRetryMaxSecs: 600,
 
   // Connections
   /** A full sync that takes longer lets others go on first. */

@@ -3,7 +3,7 @@
 // the end of a job for its items: confirmed only when everything was answered, fresh again after a delay otherwise.
 // Never stuck: every query has a time-out.
 
-import { retryDelayMs } from "./config.js";
+import { retryDelayMs, type SyncConfig } from "./config.js";
 import { log, type Relay, type SyncState } from "./core-state.js";
 import { isSyncing, makeFresh, nextLayer, setPhase, tagsOf, takeAction, takeGroup, valuesOf } from "./items.js";
 import {
@@ -32,7 +32,7 @@ import {
   sendQuery,
   takeOwed,
 } from "./query.js";
-import { onQuerySilent, onReconcileFailed, silenceIn } from "./query-answers.js";
+import { onQuerySilent, onReconcileFailed, refusedByRule, silenceIn } from "./query-answers.js";
 import { hasTurn, isAtOutbox, isRetrying, nextTurnMs, putBack, takeRelated, tryRelatedAgain } from "./rounds.js";
 import { noteBatch } from "./standing.js";
 
@@ -275,8 +275,14 @@ function failJob(state: SyncState, relay: Relay, job: Job, reason: string): void
     if (!job.barred.has(item)) retried.push(item);
   }
   if (retried.length === 0) return;
-  const delayMs = reason === "unpageable" ? config.unpageableRetryMs : retryDelayMs(config, worst - 1);
-  relay.retries.push({ dueMs: state.now.monotonicMs + delayMs, items: retried });
+  relay.retries.push({ dueMs: state.now.monotonicMs + waitMs(config, reason, worst - 1), items: retried });
+}
+
+/** A relay's rule seldom changes within half a minute: what it refuses is asked ever less often. */
+function waitMs(config: SyncConfig, reason: string, times: number): number {
+  if (reason === "unpageable") return config.unpageableRetryMs;
+  const longestSecs = reason === refusedByRule ? config.refusedRetryMaxSecs : config.syncRetryMaxSecs;
+  return retryDelayMs({ ...config, syncRetryMaxSecs: longestSecs }, times);
 }
 
 /** Failed items whose delay has passed are new again. */

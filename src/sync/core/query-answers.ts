@@ -22,6 +22,9 @@ export function learnLimit(relay: Relay, limits: RelayLimits): void {
 export const learnValues = (relay: Relay, values: number): void =>
   learnLimit(relay, { maxFilterValues: Math.max(1, values >> 1) + 1 });
 
+/** Understood and not done: asking again soon would bring the same answer. */
+export const refusedByRule = "refused";
+
 export function onQueryClosed(state: SyncState, relay: Relay, { job, query }: Asked, meaning: Meaning): QueryEnd {
   close(state, relay, query, false);
   switch (meaning) {
@@ -37,12 +40,12 @@ export function onQueryClosed(state: SyncState, relay: Relay, { job, query }: As
       if (meaning === "too-many-values") noteTooMany(relay, query);
       return halve(state, relay, job, query, meaning === "too-many-values");
     default:
-      return { failed: "closed" };
+      return { failed: meaning === "refused" ? refusedByRule : "closed" };
   }
 }
 
 function awaitAuth(state: SyncState, relay: Relay, query: Query): QueryEnd {
-  if (!relay.authPending) return { failed: "closed" };
+  if (!relay.authPending) return { failed: refusedByRule };
   query.state = "auth";
   query.heardMs = state.now.monotonicMs;
   return undefined;
