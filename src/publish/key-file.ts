@@ -1,7 +1,7 @@
 // The key a person publishes with: read from a file, or made once and kept there (mode 0600). A file that is there is
 // never written.
 
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { secretKeyHex } from "../config/value-kinds.js";
 import { type RandomBytes, SecretKey } from "../nostr/keys.js";
@@ -33,6 +33,10 @@ function made(file: string, random: RandomBytes): boolean {
   try {
     writeSync(descriptor, `${nsecOf(SecretKey.generate(random))}\n`);
     fsyncSync(descriptor);
+  } catch (error) {
+    // Half a key on a full disk would stand in the way of the next try.
+    rmSync(file, { force: true });
+    throw error;
   } finally {
     closeSync(descriptor);
   }

@@ -2,7 +2,8 @@
 // as JSON where that was asked for, and never with a stack.
 
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,6 +37,18 @@ const argumentFor: Readonly<Record<string, string>> = {
   event: "12".repeat(32),
   subject: "12".repeat(32),
 };
+
+/** Writes until the disk takes nothing more. */
+function fill(file: string): void {
+  const descriptor = openSync(file, "w");
+  try {
+    for (;;) writeSync(descriptor, Buffer.alloc(4096));
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, "ENOSPC");
+  } finally {
+    closeSync(descriptor);
+  }
+}
 
 /** Runs a verb to which the system refuses the first thing it asks for. */
 async function refused(args: readonly string[], error: Error): Promise<Ended> {
@@ -150,6 +163,43 @@ describe("what the system refuses", { timeout: 300_000 }, () => {
       message: /file is a file, and a folder is needed there \(ENOTDIR\): name another path$/,
     });
     await new Promise((resolve) => other.close(resolve));
+  });
+
+  test("about a disk that is full or can only be read says so, on real ones", async (t) => {
+    const small = at("small");
+    mkdirSync(small);
+    if (spawnSync("mount", ["-t", "tmpfs", "-o", "size=256k", "tmpfs", small]).status !== 0) {
+      t.skip("this machine does not let tests mount a disk");
+      return;
+    }
+    t.after(() => spawnSync("umount", [small]));
+    mkdirSync(join(small, "folder"));
+    const verbs = [
+      ["backup", join(small, "folder/new")],
+      ["bench", "--quick", "--folder", join(small, "folder")],
+      ["events", "export", "--output", join(small, "folder/new.jsonl")],
+      ["init", join(small, "folder/repository"), "--key", join(small, "folder/new.key")],
+    ];
+    const start = () =>
+      startInProcess({
+        backend: "lmdb",
+        settings: { NGIT_RELAY_DATA_PATH: join(small, "relay"), NGIT_GIT_DATA_PATH: join(small, "git") },
+      });
+    for (const [code, words] of [
+      ["ENOSPC", "is full"],
+      ["EROFS", "is read-only"],
+    ] as const) {
+      if (code === "ENOSPC") fill(join(small, "all of it"));
+      else assert.equal(spawnSync("mount", ["-o", "remount,ro", small]).status, 0);
+      for (const args of verbs) {
+        // Without events it writes nothing, which there is always room for.
+        if (code === "ENOSPC" && args[0] === "events") continue;
+        const ended = await holdfast(args, { NGIT_DATA_PATH: at("data") });
+        isSentence(ended, `${code}: ${args.join(" ")}`);
+        assert.match(ended.stderr, new RegExp(`${words}.*\\(${code}\\)`), args.join(" "));
+      }
+      await assert.rejects(start(), { name: "StartRefusal", message: new RegExp(`\\(${code}\\)`) });
+    }
   });
 
   test("a flag that is not known is named as it was typed", async () => {
