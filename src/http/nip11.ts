@@ -157,9 +157,19 @@ export function relayFacts(config: Config, keepsOut: boolean, serverKey: Pubkey,
 const robots = [
   "User-agent: *",
   ...["/api/", "/admin", "/metrics"].map((path) => `Disallow: ${path}`),
-  ...["commit/", "commits/", "compare/", "blame/", "raw/", "archive/", "info/", "objects/", "git-"].map(
-    (path) => `Disallow: /*.git/${path}`,
-  ),
+  ...[
+    "commit/",
+    "commits/",
+    "compare/",
+    "blame/",
+    "raw/",
+    "archive/",
+    "text/",
+    "pulls/*/",
+    "info/",
+    "objects/",
+    "git-",
+  ].map((path) => `Disallow: /*.git/${path}`),
   "",
 ];
 
