@@ -21,8 +21,6 @@ export interface Talk {
   readonly threads: RepositoryThreads;
 }
 
-export const isTalkPage = (page: string): boolean => page === "issues" || page === "pulls" || page === "text";
-
 export async function talkPage(
   looking: Looking,
   talk: Talk,
