@@ -1,6 +1,7 @@
 // The rooms around the hunt, real ones: store, git host, purgatory, admission, intake, hunt. Without a relay and without
 // event sync: events enter by intake as if a client or a peer had sent them.
 
+import assert from "node:assert/strict";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -227,6 +228,19 @@ export class HuntHouse {
       carryOut: this.carryOut,
       decisions: this.decisions,
     });
+  }
+
+  /** As an operator at the socket; answers what came of it. */
+  async operate(operation: string, parameters: unknown): Promise<unknown> {
+    const context = {
+      caller: { who: "operator", via: "socket" as const },
+      progress: () => undefined,
+      signal: new AbortController().signal,
+    };
+    await this.operator.rules.refresh();
+    const outcome = await this.operator.run({ operation, parameters }, context);
+    assert.ok(outcome.ok, JSON.stringify(outcome));
+    return outcome.result;
   }
 
   #serve(): Promise<Service> {

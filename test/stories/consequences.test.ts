@@ -156,14 +156,7 @@ async function isTrue({ house }: Scene, notice: Notice): Promise<void> {
 }
 
 async function operate({ house }: Scene, operation: string, parameters: unknown): Promise<void> {
-  const context = {
-    caller: { who: "operator", via: "socket" as const },
-    progress: () => undefined,
-    signal: new AbortController().signal,
-  };
-  await house.operator.rules.refresh();
-  const outcome = await house.operator.run({ operation, parameters }, context);
-  assert.ok(outcome.ok, JSON.stringify(outcome));
+  await house.operate(operation, parameters);
 }
 
 /** Settled: git's own refs have followed the rows, on disk; and every notice was true. */

@@ -10,12 +10,12 @@ import { after, before, describe, it } from "node:test";
 import { ManualClock } from "../../src/base/testing/manual-clock.js";
 import { holdfast } from "../cli/run.js";
 import { Person } from "../harness/grasp-people.js";
-import { Story, type WorkingCopy } from "../harness/grasp-story.js";
+import type { Story, WorkingCopy } from "../harness/grasp-story.js";
 import { batch, download, type LargeFile, largeFileOf, pointerTo, put, upload } from "../harness/lfs-client.js";
 import { basic, signedHeader, startPrivate } from "../harness/private-service.js";
 import { ask } from "../harness/raw-http.js";
-import { newFolder, removeFolder, until } from "../harness/server.js";
-import { beginPrs, prsUrl, pullRequest, push, refOf, switchedOn } from "./prs-world.js";
+import { newFolder, until } from "../harness/server.js";
+import { beginPair, beginPrs, type Pair, prsUrl, pullRequest, push, refOf } from "./prs-world.js";
 
 const patienceMs = 120_000;
 
@@ -228,19 +228,14 @@ function slowly(href: string, { content }: LargeFile): { readonly status: Promis
 }
 
 describe("large files on two servers", { timeout: 600_000 }, () => {
+  let pair: Pair;
   let first: Story;
   let second: Story;
-  const folders: string[] = [];
   before(async () => {
-    first = await Story.begin({ backend: "lmdb", settings: switchedOn });
-    const follow = { NGIT_SYNC_BOOTSTRAP_RELAY_URL: `ws://${first.server.domain}`, NGIT_GIT_HUNT_SYNC_DELAY_MS: "500" };
-    second = await Story.begin({ settings: follow });
+    pair = await beginPair();
+    ({ first, second } = pair);
   });
-  after(async () => {
-    await second.end();
-    await first.end();
-    for (const folder of folders) await removeFolder(folder);
-  });
+  after(() => pair.end());
 
   it("are found by the one that lacks them; then checked, mended, backed up and restored", async () => {
     const owner = new Person();
@@ -276,7 +271,7 @@ describe("large files on two servers", { timeout: 600_000 }, () => {
     const verb = (at: string, ...args: string[]) => holdfast(args, settings(at));
     const fresh = async (): Promise<string> => {
       const made = await newFolder();
-      folders.push(made);
+      pair.folders.push(made);
       return made;
     };
     const backup = join(await fresh(), "backup");

@@ -213,18 +213,6 @@ const mainOf = async ({ house, identifier }: Shared, key = owner): Promise<strin
 const rowOf = async ({ house, identifier }: Shared): Promise<CatalogueRow | undefined> =>
   catalogueRow(house.store, house.name(owner, identifier));
 
-async function operate(house: HuntHouse, operation: string, parameters: unknown): Promise<unknown> {
-  const context = {
-    caller: { who: "operator", via: "socket" as const },
-    progress: () => undefined,
-    signal: new AbortController().signal,
-  };
-  await house.operator.rules.refresh();
-  const outcome = await house.operator.run({ operation, parameters }, context);
-  assert.ok(outcome.ok, JSON.stringify(outcome));
-  return outcome.result;
-}
-
 describe("a state that is here governs as soon as its author is a maintainer", () => {
   const ways: Readonly<Record<string, (scene: Shared) => Promise<unknown>>> = {
     "the invitee answers": ({ house, identifier }) =>
@@ -286,7 +274,7 @@ describe("a state governs no longer when its author is no maintainer, and the re
     "the maintainer deletes the announcement": ({ house, identifier }) =>
       taken(house, sign(bob, { kind: 5, created_at: house.now, tags: [["a", `30617:${bob.pubkey}:${identifier}`]] })),
     "the operator un-hosts the maintainer's repository": ({ house, identifier }) =>
-      operate(house, "repos.delete", { repository: `${bob.pubkey}/${identifier}`, reason: "" }),
+      house.operate("repos.delete", { repository: `${bob.pubkey}/${identifier}`, reason: "" }),
   };
   for (const [name, way] of Object.entries(ways)) {
     test(name, async () => {
@@ -304,9 +292,9 @@ describe("a state governs no longer when its author is no maintainer, and the re
   test("and governs again when the operator restores the announcement", async () => {
     const scene = await joined();
     const repository = `${bob.pubkey}/${scene.identifier}`;
-    await operate(scene.house, "repos.delete", { repository, reason: "" });
+    await scene.house.operate("repos.delete", { repository, reason: "" });
     assert.equal((await rowOf(scene))?.governing, null);
-    await operate(scene.house, "repos.restore", { repository });
+    await scene.house.operate("repos.restore", { repository });
     assert.equal((await rowOf(scene))?.governing, scene.bobs.id);
   });
 });
@@ -320,14 +308,14 @@ test("why, and the details of a repository, tell who is a maintainer and who is 
   ]);
   assert.equal((await house.submit(refused, fromClient)).ok, false);
   const why = async (subject: string) =>
-    ((await operate(house, "why", { subject, limit: 5 })) as { now: readonly string[] }).now.join("\n");
+    ((await house.operate("why", { subject, limit: 5 })) as { now: readonly string[] }).now.join("\n");
   assert.match(await why(`${owner.pubkey}/${identifier}`), /is a maintainer: it owns the repository/);
   assert.match(
     await why(`${owner.pubkey}/${identifier}`),
     /is not a maintainer: it was invited by npub1\S+, but its own/,
   );
   assert.match(await why(scene.bobs.id), /its author does not decide in npub1\S+: the key was invited by/);
-  const shown = (await operate(house, "repos.show", { repository: `${owner.pubkey}/${identifier}` })) as {
+  const shown = (await house.operate("repos.show", { repository: `${owner.pubkey}/${identifier}` })) as {
     standings: readonly { as: string; decides: boolean }[];
   };
   assert.deepEqual(

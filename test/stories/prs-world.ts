@@ -5,12 +5,35 @@ import { join } from "node:path";
 import { runProgram } from "../harness/git-server.js";
 import type { Person, SignedEvent } from "../harness/grasp-people.js";
 import { Story, type WorkingCopy } from "../harness/grasp-story.js";
-import type { InProcessOptions, TestServer } from "../harness/server.js";
+import { type InProcessOptions, removeFolder, type TestServer } from "../harness/server.js";
 
 export const switchedOn = { NGIT_GRASP06_ENABLE: "true" };
 
 export const beginPrs = (options: InProcessOptions = {}): Promise<Story> =>
   Story.begin({ ...options, settings: { ...switchedOn, ...options.settings } });
+
+/** A server, one that follows it, and folders that go when both have ended. */
+export interface Pair {
+  readonly first: Story;
+  readonly second: Story;
+  readonly folders: string[];
+  end(): Promise<void>;
+}
+
+export async function beginPair(): Promise<Pair> {
+  const first = await Story.begin({ backend: "lmdb", settings: switchedOn });
+  const follow = { NGIT_SYNC_BOOTSTRAP_RELAY_URL: `ws://${first.server.domain}`, NGIT_GIT_HUNT_SYNC_DELAY_MS: "500" };
+  const second = await Story.begin({ settings: follow });
+  const folders: string[] = [];
+  return {
+    ...{ first, second, folders },
+    async end() {
+      await second.end();
+      await first.end();
+      for (const folder of folders) await removeFolder(folder);
+    },
+  };
+}
 
 export const prsUrl = ({ server }: Story, signer: Person, identifier: string): string =>
   `${server.origin}/prs/${signer.npub}/${encodeURIComponent(identifier)}.git`;

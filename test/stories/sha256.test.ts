@@ -14,8 +14,8 @@ import { Story, stateEvent, type WorkingCopy } from "../harness/grasp-story.js";
 import { download, largeFileOf, upload } from "../harness/lfs-client.js";
 import { signedHeader } from "../harness/private-service.js";
 import { ask, pkt, pktLines } from "../harness/raw-http.js";
-import { newFolder, removeFolder, startInProcess, type TestServer, until } from "../harness/server.js";
-import { beginPrs, prsUrl, pullRequest, push, refOf, switchedOn } from "./prs-world.js";
+import { newFolder, startInProcess, type TestServer, until } from "../harness/server.js";
+import { beginPair, beginPrs, type Pair, prsUrl, pullRequest, push, refOf } from "./prs-world.js";
 
 const patienceMs = 120_000;
 const zeros = "0".repeat(64);
@@ -235,19 +235,14 @@ describe("a SHA-256 repository", () => {
 });
 
 describe("a SHA-256 repository on two servers", { timeout: 600_000 }, () => {
+  let pair: Pair;
   let first: Story;
   let second: Story;
-  const folders: string[] = [];
   before(async () => {
-    first = await Story.begin({ backend: "lmdb", settings: switchedOn });
-    const follow = { NGIT_SYNC_BOOTSTRAP_RELAY_URL: `ws://${first.server.domain}`, NGIT_GIT_HUNT_SYNC_DELAY_MS: "500" };
-    second = await Story.begin({ settings: follow });
+    pair = await beginPair();
+    ({ first, second } = pair);
   });
-  after(async () => {
-    await second.end();
-    await first.end();
-    for (const folder of folders) await removeFolder(folder);
-  });
+  after(() => pair.end());
 
   const settingsOn = (folder: string, { domain }: TestServer): Record<string, string> => ({
     NGIT_DOMAIN: domain,
@@ -318,7 +313,7 @@ describe("a SHA-256 repository on two servers", { timeout: 600_000 }, () => {
 
   const fresh = async (): Promise<string> => {
     const folder = await newFolder();
-    folders.push(folder);
+    pair.folders.push(folder);
     return folder;
   };
 });
