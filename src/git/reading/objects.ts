@@ -23,20 +23,96 @@ const kindOfMode = (mode: string): TreeEntry["kind"] => {
   }
 };
 
-/** Entries in git's order. Of a tree that is not well-formed, those before the fault. */
-export function entriesOf(tree: Buffer, treeOid: Oid): TreeEntry[] {
-  const idBytes = oidDigits[formatOf(treeOid)] / 2;
-  const entries: TreeEntry[] = [];
-  for (let at = 0; at < tree.length; ) {
-    const space = tree.indexOf(0x20, at);
-    const end = space < 0 ? -1 : tree.indexOf(0, space);
-    if (end < 0 || end + idBytes >= tree.length + 1) break;
-    const oid = tree.subarray(end + 1, end + 1 + idBytes).toString("hex");
-    if (!isOid(oid)) break;
-    entries.push({ kind: kindOfMode(tree.toString("latin1", at, space)), name: tree.subarray(space + 1, end), oid });
-    at = end + 1 + idBytes;
+/**
+ * A tree's entries, found without taking all of it apart: one walk notes where each begins, and only those that are wanted
+ * are read. A folder may have a hundred thousand. Of a tree that is not well-formed, the entries before the fault.
+ */
+export class Folder {
+  readonly #tree: Buffer;
+  readonly #idBytes: number;
+  /** Where each entry begins, in git's order. */
+  readonly #starts: Uint32Array;
+  /** The same, folders and repositories within first. */
+  #shown: Uint32Array | undefined;
+
+  constructor(tree: Buffer, oid: Oid) {
+    this.#tree = tree;
+    this.#idBytes = oidDigits[formatOf(oid)] / 2;
+    this.#starts = this.#walk();
   }
-  return entries;
+
+  #walk(): Uint32Array {
+    const starts: number[] = [];
+    for (let at = 0; at < this.#tree.length; ) {
+      const end = this.#endOf(at);
+      if (end === undefined) break;
+      starts.push(at);
+      at = end;
+    }
+    return Uint32Array.from(starts);
+  }
+
+  /** Undefined: there is no whole entry here. */
+  #endOf(at: number): number | undefined {
+    const space = this.#tree.indexOf(0x20, at);
+    const end = space < 0 ? -1 : this.#tree.indexOf(0, space);
+    return end < 0 || end + this.#idBytes >= this.#tree.length ? undefined : end + 1 + this.#idBytes;
+  }
+
+  get count(): number {
+    return this.#starts.length;
+  }
+
+  #entryFrom(at: number): TreeEntry {
+    const space = this.#tree.indexOf(0x20, at);
+    const end = this.#tree.indexOf(0, space);
+    const oid = this.#tree.subarray(end + 1, end + 1 + this.#idBytes).toString("hex") as Oid;
+    return {
+      kind: kindOfMode(this.#tree.toString("latin1", at, space)),
+      name: this.#tree.subarray(space + 1, end),
+      oid,
+    };
+  }
+
+  /** As readers want them: folders first, then as git sorts. */
+  slice(from: number, to: number): TreeEntry[] {
+    this.#shown ??= this.#foldersFirst();
+    return Array.from(this.#shown.subarray(from, to), (at) => this.#entryFrom(at));
+  }
+
+  #foldersFirst(): Uint32Array {
+    // The modes of folders begin with 4, those of repositories within with 16.
+    const isFolder = (at: number): boolean =>
+      this.#tree[at] === 0x34 || this.#tree[at] === 0x30 || (this.#tree[at] === 0x31 && this.#tree[at + 1] === 0x36);
+    return Uint32Array.from([...this.#starts.filter(isFolder), ...this.#starts.filter((at) => !isFolder(at))]);
+  }
+
+  /** Those whose names begin with one of these bytes. */
+  beginningWith(...first: readonly number[]): TreeEntry[] {
+    return Array.from(this.#starts)
+      .filter((at) => first.includes(this.#tree[this.#tree.indexOf(0x20, at) + 1] ?? 0))
+      .map((at) => this.#entryFrom(at));
+  }
+
+  /** git sorts by bytes, as if a folder's name ended with a slash; and refuses trees that are not sorted. */
+  find(name: Buffer): TreeEntry | undefined {
+    if (name.includes(0x2f)) return undefined;
+    return this.#findSorted(name) ?? this.#findSorted(Buffer.concat([name, Buffer.from("/")]));
+  }
+
+  #findSorted(key: Buffer): TreeEntry | undefined {
+    let [low, high] = [0, this.#starts.length - 1];
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      const entry = this.#entryFrom(this.#starts[middle] ?? 0);
+      const own = entry.kind === "folder" ? Buffer.concat([entry.name, Buffer.from("/")]) : entry.name;
+      const order = Buffer.compare(own, key);
+      if (order === 0) return entry;
+      if (order < 0) low = middle + 1;
+      else high = middle - 1;
+    }
+    return undefined;
+  }
 }
 
 export interface Signed {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Oid } from "../../nostr/nip34.js";
 import { blamedLines, canBeBlamed } from "./blame.js";
 import { diffBounds, diffOf } from "./diff.js";
-import { commitOf, entriesOf, isBinary, personOf, tagOf } from "./objects.js";
+import { commitOf, Folder, isBinary, personOf, tagOf } from "./objects.js";
 
 const oid = "1".repeat(40) as Oid;
 const treeLine = (mode: string, name: string | Buffer, id = "ab".repeat(20)): Buffer =>
@@ -18,16 +18,38 @@ test("a tree's entries have kinds, and names of any bytes", () => {
     treeLine("160000", "d"),
     treeLine("40000", odd),
   ]);
-  const entries = entriesOf(tree, oid);
+  const entriesOf = (content: Buffer, id: Oid) => new Folder(content, id).slice(0, 100);
+  const entries = new Folder(tree, oid).slice(0, 100);
   assert.deepEqual(
     entries.map(({ kind }) => kind),
-    ["file", "program", "link", "module", "folder"],
+    ["module", "folder", "file", "program", "link"],
   );
-  assert.deepEqual(entries[4]?.name, odd);
+  assert.deepEqual(entries[1]?.name, odd);
   assert.equal(entries[0]?.oid, "ab".repeat(20));
   // Damaged: what stands before the fault.
   for (let end = 0; end < tree.length; end++) assert.ok(entriesOf(tree.subarray(0, end), oid).length < 5);
   assert.equal(entriesOf(treeLine("100644", "x", "cd".repeat(32)), "1".repeat(64) as Oid)[0]?.oid, "cd".repeat(32));
+});
+
+test("an entry is found by its name among any number of them, folders in their place", () => {
+  const names = ["a", "a-b", "a/", "a0", "b", "b.c", "b/", "z"];
+  const sorted = names.filter((name) => name !== "a" && name !== "b");
+  const tree = Buffer.concat(
+    sorted.map((name) => treeLine(name.endsWith("/") ? "40000" : "100644", name.replace("/", ""))),
+  );
+  const folder = new Folder(tree, oid);
+  for (const name of sorted) {
+    const found = folder.find(Buffer.from(name.replace("/", "")));
+    assert.deepEqual(
+      [String(found?.name), found?.kind],
+      [name.replace("/", ""), name.endsWith("/") ? "folder" : "file"],
+    );
+  }
+  for (const name of ["", "A", "a-", "c", "zz", "a/"]) assert.equal(folder.find(Buffer.from(name)), undefined, name);
+  assert.deepEqual(
+    folder.beginningWith(0x62).map(({ name }) => String(name)),
+    ["b.c", "b"],
+  );
 });
 
 test("a commit is taken apart: people without mail addresses, subject and body, its own encoding, its signature", () => {

@@ -16,7 +16,7 @@ import { type Diff, emptyTree, readDiff } from "./diff.js";
 import { type FileList, listFiles } from "./files.js";
 import * as history from "./history.js";
 import { ObjectReader, type ReadObject } from "./object-reader.js";
-import { type Commit, commitOf, entriesOf, type TreeEntry } from "./objects.js";
+import { type Commit, commitOf, Folder, type TreeEntry } from "./objects.js";
 
 /** Somebody who reads a page. */
 export interface Visitor {
@@ -54,10 +54,28 @@ type LastChanges = ReadonlyMap<string, history.LastChange>;
 
 const places = { total: 6, perRepository: 3, perIp: 4, maxQueued: 64, keptForOthers: 2 };
 
+/** Where branches and tags lead, and where pull requests do. */
+interface Tips {
+  readonly own: ReadonlySet<Oid>;
+  readonly proposed: ReadonlySet<Oid>;
+}
+
+function tipsOf(table: RefTable): Tips {
+  const tips = { own: new Set<Oid>(), proposed: new Set<Oid>() };
+  for (const [ref, { oid, peeled }] of table.refs) {
+    const isOwn = ref.startsWith("refs/heads/") || ref.startsWith("refs/tags/");
+    (isOwn ? tips.own : tips.proposed).add(peeled ?? oid);
+  }
+  return tips;
+}
+
 export class ReadingRoom {
   readonly #reader: ObjectReader;
   readonly #objects = new KeptValues<ReadObject>(keptObjectBytes);
   readonly #answers = new KeptValues<unknown>(keptAnswerBytes);
+  /** As long as the tree itself is kept. */
+  readonly #folders = new WeakMap<Buffer, Folder>();
+  readonly #tips = new WeakMap<RefTable, Tips>();
   readonly #underWay = new Map<string, Promise<Looked<unknown>>>();
   readonly #turns = new Turns(() => places);
   readonly #streams = new Turns(() => streams);
@@ -89,10 +107,15 @@ export class ReadingRoom {
   }
 
   /** Undefined: it is no folder. `too-large`: of more entries than can be shown. */
-  async folder(repository: GitRepository, oid: Oid): Promise<readonly TreeEntry[] | "too-large" | undefined> {
+  async folder(repository: GitRepository, oid: Oid): Promise<Folder | "too-large" | undefined> {
     const object = await this.object(repository, oid, maxTreeBytes);
     if (object?.type !== "tree") return undefined;
-    return object.content ? entriesOf(object.content, oid) : "too-large";
+    if (!object.content) return "too-large";
+    const known = this.#folders.get(object.content);
+    if (known) return known;
+    const folder = new Folder(object.content, oid);
+    this.#folders.set(object.content, folder);
+    return folder;
   }
 
   /** The entry at a path below a commit's root; undefined: there is none. */
@@ -100,10 +123,10 @@ export class ReadingRoom {
     if (path.length > maxDepth) return undefined;
     let entry: TreeEntry | undefined = { kind: "folder", name: Buffer.alloc(0), oid: root };
     for (const name of path) {
-      const entries: Awaited<ReturnType<ReadingRoom["folder"]>> =
+      const folder: Folder | "too-large" | undefined =
         entry?.kind === "folder" ? await this.folder(repository, entry.oid) : undefined;
-      if (!Array.isArray(entries)) return undefined;
-      entry = (entries as readonly TreeEntry[]).find((one) => one.name.equals(name));
+      if (!folder || folder === "too-large") return undefined;
+      entry = folder.find(name);
     }
     return entry;
   }
@@ -283,11 +306,8 @@ export class ReadingRoom {
     commit: Oid,
     visitor: Visitor,
   ): Promise<Looked<"branches" | "proposal" | "nothing">> {
-    const tips = { own: new Set<Oid>(), proposed: new Set<Oid>() };
-    for (const [ref, { oid, peeled }] of table.refs) {
-      const isOwn = ref.startsWith("refs/heads/") || ref.startsWith("refs/tags/");
-      (isOwn ? tips.own : tips.proposed).add(peeled ?? oid);
-    }
+    const tips = this.#tips.get(table) ?? tipsOf(table);
+    this.#tips.set(table, tips);
     if (tips.own.has(commit)) return { ok: true, value: "branches" };
     const read = async (): Promise<"branches" | "proposal" | "nothing"> => {
       const object = await this.object(repository, commit, maxCommitBytes);

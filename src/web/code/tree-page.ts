@@ -2,7 +2,7 @@
 
 import type { LastChange } from "../../git/reading/history.js";
 import { canBeAsked } from "../../git/reading/history.js";
-import { type Commit, isBinary, type TreeEntry } from "../../git/reading/objects.js";
+import { type Commit, type Folder, isBinary, type TreeEntry } from "../../git/reading/objects.js";
 import type { Looked } from "../../git/reading/reading-room.js";
 import { count, counted, foreign, type Html, html, time } from "../html.js";
 import { codeUrl, commitUrl, repositoryFrame } from "./frame.js";
@@ -26,12 +26,6 @@ const maxWithChanges = 1_000;
 const maxReadmeBytes = 256 * 1024;
 const countedCommits = 5_000;
 
-/** Folders first, then as git sorts. */
-const inOrder = (entries: readonly TreeEntry[]): TreeEntry[] => [
-  ...entries.filter(({ kind }) => kind === "folder" || kind === "module"),
-  ...entries.filter(({ kind }) => kind !== "folder" && kind !== "module"),
-];
-
 /** Everything a folder's page shows below the frame; the repository's own page shows the same. */
 export async function folderView(
   looking: Looking,
@@ -42,13 +36,12 @@ export async function folderView(
   const { room, found, visitor, root, query } = looking;
   const entries = await room.folder(found.repository, tree.oid);
   if (entries === undefined || entries === "too-large") return "too-large";
-  const sorted = inOrder(entries);
-  const page = pageNumber(query, Math.max(1, Math.ceil(sorted.length / entriesPerPage)));
-  const shown = sorted.slice((page - 1) * entriesPerPage, page * entriesPerPage);
+  const page = pageNumber(query, Math.max(1, Math.ceil(entries.count / entriesPerPage)));
+  const shown = entries.slice((page - 1) * entriesPerPage, page * entriesPerPage);
   const folder = joinPath(place.path);
   let changes: ReadonlyMap<string, LastChange> = new Map();
-  if (entries.length <= maxWithChanges && canBeAsked(folder)) {
-    const names = new Set(entries.map(({ name }) => name.toString("latin1")));
+  if (entries.count <= maxWithChanges && canBeAsked(folder)) {
+    const names = new Set(shown.map(({ name }) => name.toString("latin1")));
     const looked = await room.lastChanges(
       found.repository,
       { commit: commit.oid, ref: place.ref, folder, names },
@@ -71,10 +64,10 @@ export async function folderView(
     place.path.length > 0 &&
     html`<tr><th scope="row"><a href="${codeUrl(root, "tree", place.inAddress, place.path.slice(0, -1))}">.. <span class="skip">folder above</span></a></th><td></td><td></td></tr>`
   }${shown.map((entry) => entryRow(looking, place, entry, changes.get(entry.name.toString("latin1"))))}</tbody></table>
-${entries.length === 0 && html`<p class="quiet">This folder is empty.</p>`}${
-  sorted.length > entriesPerPage &&
-  html`<p class="quiet">Entries ${count((page - 1) * entriesPerPage + 1)} to ${count((page - 1) * entriesPerPage + shown.length)} of ${count(sorted.length)}.</p>`
-}${pager(codeUrl(root, "tree", place.inAddress, place.path), page, page * entriesPerPage < sorted.length, ["Entries before", "More entries"])}
+${entries.count === 0 && html`<p class="quiet">This folder is empty.</p>`}${
+  entries.count > entriesPerPage &&
+  html`<p class="quiet">Entries ${count((page - 1) * entriesPerPage + 1)} to ${count((page - 1) * entriesPerPage + shown.length)} of ${count(entries.count)}.</p>`
+}${pager(codeUrl(root, "tree", place.inAddress, place.path), page, page * entriesPerPage < entries.count, ["Entries before", "More entries"])}
 </section>
 ${readme}`;
   return { ok: true, value: markup };
@@ -109,9 +102,10 @@ const readmeRank = (name: string): number => (/\.(?:md|markdown)$/i.test(name) ?
 async function readmeIn(
   { room, found, root, painter }: Looking,
   place: Place,
-  entries: readonly TreeEntry[],
+  entries: Folder,
 ): Promise<Html | undefined> {
   const [readme] = entries
+    .beginningWith(0x52, 0x72)
     .filter(({ kind, name }) => (kind === "file" || kind === "program") && readmeName.test(textOfName(name)))
     .sort((a, b) => readmeRank(textOfName(a.name)) - readmeRank(textOfName(b.name)));
   const blob = readme && (await room.blob(found.repository, readme.oid));
