@@ -3,11 +3,14 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { isEveryFault } from "../faults/every-fault.js";
 import { runProgram } from "../harness/git-server.js";
 import { newKey, type PagesWorld, startPagesWorld } from "./pages-world.js";
 
-const files = 100_000;
-const lines = 200_000;
+/** `.ci/run` tries the whole size. */
+const files = isEveryFault ? 100_000 : 3_000;
+const lines = isEveryFault ? 200_000 : 130_000;
+const number = (value: number): string => value.toLocaleString("en");
 const depth = 150;
 
 const data = (content: string): string => `data ${Buffer.byteLength(content)}\n${content}\n`;
@@ -57,18 +60,18 @@ describe("large code pages", { timeout: 600_000 }, () => {
   });
   after(() => world.close());
 
-  test("a folder of 100,000 files is shown a page at a time, and its files are found", async () => {
+  test("a folder of very many files is shown a page at a time, and its files are found", async () => {
     const first = await page("/tree/main/many");
-    assert.match(seen(first), /Entries 1 to 1,000 of 100,000/);
+    assert.match(seen(first), new RegExp(`Entries 1 to 1,000 of ${number(files)}`));
     assert.ok(first.length < 2 ** 20, `${first.length}`);
-    assert.match(seen(await page("/tree/main/many?page=100")), /Entries 99,001 to 100,000/);
-    await page("/blob/main/many/f77777");
-    const found = await page("/find/main?q=many/f7777");
-    assert.ok(found.length < 100_000 && found.includes("/blob/main/many/f77771"));
+    assert.match(seen(await page(`/tree/main/many?page=${files / 1_000}`)), new RegExp(`to ${number(files)} of`));
+    await page("/blob/main/many/f2777");
+    const found = await page("/find/main?q=many/f277");
+    assert.ok(found.length < 100_000 && found.includes("/blob/main/many/f2771"));
     await page("");
   });
 
-  test("a change of 100,000 files or 400,000 lines is shown up to its bounds, and says so", async () => {
+  test("a change of very many files or lines is shown up to its bounds, and says so", async () => {
     const many = await page(`/commit/${(await commits())[1]}`);
     assert.match(seen(many), /300 files and more.*A page shows 300 files and 20,000 lines/);
     assert.ok(many.length < 2 ** 20, `${many.length}`);

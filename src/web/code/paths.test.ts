@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Folder } from "../../git/reading/objects.js";
 import type { RefTable } from "../../git/ref-tables.js";
 import type { Pubkey } from "../../nostr/event.js";
 import { npubOf } from "../../nostr/nip19.js";
@@ -148,4 +149,35 @@ test("slips lead to the address that was meant, by their text alone", () => {
   ] as const) {
     assert.equal(redirectOf(slip), meant, slip);
   }
+});
+
+test("of 100,000 branches one is found by its name, and a page offers only some", () => {
+  const many = tableOf(
+    Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`refs/heads/b${index}/x`, one])),
+    "refs/heads/none",
+  );
+  for (let index = 0; index < 20_000; index++) {
+    const found = placeOf(many, segments(`b${index * 5}/x/${"d/".repeat(20)}f`));
+    assert.equal(found?.ref, `refs/heads/b${index * 5}/x`);
+  }
+  assert.equal(placeOf(many, segments("b1/y")), undefined);
+  assert.equal(startPlace(many)?.label, "b0/x");
+});
+
+test("an entry is found in a folder of 100,000", () => {
+  const tree = Buffer.concat(
+    Array.from({ length: 100_000 }, (_, index) =>
+      Buffer.concat([Buffer.from(`100644 f${String(index).padStart(6, "0")}\0`), Buffer.alloc(20, 1)]),
+    ),
+  );
+  const folder = new Folder(tree, one);
+  assert.equal(folder.count, 100_000);
+  for (let index = 0; index < 100_000; index += 7) {
+    const name = `f${String(index).padStart(6, "0")}`;
+    assert.equal(String(folder.find(Buffer.from(name))?.name), name);
+  }
+  assert.deepEqual(
+    folder.slice(99_999, 200_000).map(({ name }) => String(name)),
+    ["f099999"],
+  );
 });

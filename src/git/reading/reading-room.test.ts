@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { systemClock } from "../../base/clock.js";
+import { KeptValues } from "../../base/kept-values.js";
+import { ManualClock } from "../../base/testing/manual-clock.js";
+import type { Pubkey } from "../../nostr/event.js";
+import type { Oid, RefName } from "../../nostr/nip34.js";
+import { createMemoryStore } from "../../store/memory/memory-store.js";
+import { asNpub, type Npub, RepositoryAddress } from "../address.js";
+import { Launcher } from "../launcher.js";
+import { Repositories } from "../repositories.js";
+import type { GitRepository } from "../repository.js";
+import { Git } from "../run.js";
+import { ObjectReader } from "./object-reader.js";
+import { ReadingRoom } from "./reading-room.js";
+
+const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;
+const owner = "1".repeat(64) as Pubkey;
+const main = "refs/heads/main" as RefName;
+
+describe("reading room", () => {
+  let folder: string;
+  let launcher: Launcher;
+  let git: Git;
+  let repositories: Repositories;
+  let started = 0;
+  let count = 0;
+  const visitor = { ip: "192.0.2.1", signal: new AbortController().signal, mayStartGit: () => true };
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "reading-room-test-"));
+    launcher = new Launcher();
+    git = await Git.find(launcher, {
+      onStart: () => {
+        started += 1;
+      },
+    });
+    const store = createMemoryStore({ clock: systemClock });
+    repositories = new Repositories({ gitDataPath: folder, git, clock: new ManualClock(), store });
+  });
+  after(async () => {
+    await launcher.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const run = async ({ directory }: GitRepository, args: [string, ...string[]], input = ""): Promise<string> =>
+    (await git.mustRun(args, { directory, input })).toString().trim();
+  /** A repository whose newest commit has this message and one file of this text. */
+  async function repositoryWith(
+    message: string,
+    text = "x\n",
+  ): Promise<{ repository: GitRepository; tip: Oid; blob: Oid }> {
+    const repository = await repositories.create(RepositoryAddress.of(owner, npub, `r${count++}`));
+    const { tip, blob } = await commitTo(repository, message, text);
+    return { repository, tip, blob };
+  }
+  async function commitTo(repository: GitRepository, message: string, text: string, parent?: Oid) {
+    const blob = (await run(repository, ["hash-object", "-w", "--stdin"], text)) as Oid;
+    const tree = await run(repository, ["mktree"], `100644 blob ${blob}\tfile\n`);
+    const parents = parent ? `parent ${parent}\n` : "";
+    const commit = `tree ${tree}\n${parents}author A <a> 1700000000 +0000\ncommitter A <a> 1700000000 +0000\n\n${message}\n`;
+    const tip = (await run(repository, ["hash-object", "-w", "-t", "commit", "--stdin"], commit)) as Oid;
+    await repository.updateRefs([{ ref: main, to: tip }]);
+    return { tip, blob };
+  }
+  const question = (from: Oid) => ({ from, path: Buffer.alloc(0), skip: 0, count: 50 });
+
+  it("a second look starts nothing, and many at once start one", async () => {
+    const { repository, tip } = await repositoryWith("Begin");
+    const room = new ReadingRoom(systemClock);
+    const before = started;
+    const looks = await Promise.all(Array.from({ length: 10 }, () => room.log(repository, question(tip), visitor)));
+    assert.ok(looks.every((look) => look.ok && look.value.lines.length === 1));
+    assert.equal(started, before + 1);
+    await room.log(repository, question(tip), visitor);
+    assert.equal(started, before + 1);
+    const tired = { ...visitor, mayStartGit: () => false };
+    assert.ok((await room.log(repository, question(tip), tired)).ok, "what is known costs nothing");
+    assert.deepEqual(await room.countCommits(repository, tip, 10, tired), { ok: false, code: "too-many" });
+    await room.close();
+  });
+
+  it("an endless subject is one short line in a log, and a tip that is no commit shows nothing", async () => {
+    const { repository, tip, blob } = await repositoryWith(`${"word ".repeat(200_000)}\n\nBody`);
+    const room = new ReadingRoom(systemClock);
+    const log = await room.log(repository, question(tip), visitor);
+    const [line] = log.ok ? log.value.lines : [];
+    assert.ok(line && line.subject.length <= 200 && !line.subject.includes("\n"), String(line?.subject.length));
+    assert.equal(await room.commit(repository, blob), undefined);
+    const table = await repository.refs();
+    assert.deepEqual(await room.reach(repository, table, blob, visitor), { ok: true, value: "nothing" });
+    await room.close();
+  });
+
+  it("after a push only new commits are looked at for what touched an entry last", async () => {
+    const { repository, tip } = await repositoryWith("First");
+    const room = new ReadingRoom(systemClock);
+    const changes = async (commit: Oid): Promise<string | undefined> => {
+      const asked = { commit, ref: main, folder: Buffer.alloc(0), names: new Set(["file"]) };
+      const looked = await room.lastChanges(repository, asked, visitor);
+      return looked.ok ? looked.value.get("file")?.subject : looked.code;
+    };
+    assert.equal(await changes(tip), "First");
+    const second = await commitTo(repository, "Second", "x\n", tip);
+    assert.equal(await changes(second.tip), "First", "it did not touch the file");
+    const third = await commitTo(repository, "Third", "y\n", second.tip);
+    assert.equal(await changes(third.tip), "Third");
+    const rewritten = await commitTo(repository, "Rewritten", "x\n");
+    assert.equal(await changes(rewritten.tip), "Rewritten");
+    await room.close();
+  });
+
+  it("a process for objects that nobody asks is ended, one that was killed is replaced", async () => {
+    const { repository, blob } = await repositoryWith("Begin", "text\n");
+    const clock = new ManualClock();
+    const reader = new ObjectReader(clock);
+    const read = async (): Promise<string | undefined> => String((await reader.read(repository, blob, 100))?.content);
+    const before = started;
+    assert.deepEqual([await read(), await read(), started - before], ["text\n", "text\n", 1]);
+    clock.advance(31_000);
+    await untilNone(repository.directory);
+    assert.deepEqual([await read(), started - before], ["text\n", 2]);
+    for (const pid of await processesOf(repository.directory)) process.kill(pid, "SIGKILL");
+    await untilNone(repository.directory);
+    assert.deepEqual([await read(), started - before], ["text\n", 3]);
+    assert.equal(await reader.read(repository, "0".repeat(40) as Oid, 100), undefined);
+    assert.equal((await reader.read(repository, blob, 2))?.content, undefined);
+    await reader.close();
+    await untilNone(repository.directory);
+  });
+
+  it("of processes for objects there are only so many; the one asked longest ago makes room", async () => {
+    const reader = new ObjectReader(new ManualClock());
+    const made = await Promise.all(Array.from({ length: 8 }, () => repositoryWith("Begin")));
+    for (const { repository, blob } of made) assert.ok(await reader.read(repository, blob, 100));
+    const [first] = made;
+    await untilNone(first?.repository.directory ?? "");
+    const running = await Promise.all(
+      made.map(async ({ repository }) => (await processesOf(repository.directory)).length),
+    );
+    assert.ok(running.reduce((sum, one) => sum + one, 0) <= 6, String(running));
+    await reader.close();
+  });
+
+  it("values are kept up to their weight: those asked for longest ago go first, a heavy one not at all", () => {
+    const kept = new KeptValues<string>(100);
+    for (const name of ["a", "b", "c"]) kept.set(name, name, 12);
+    for (let index = 0; index < 6; index++) kept.set(`more ${index}`, "", 10);
+    assert.equal(kept.get("a"), "a");
+    kept.set("d", "d", 12);
+    assert.deepEqual([kept.get("a"), kept.get("b"), kept.get("d")], ["a", undefined, "d"]);
+    kept.set("heavy", "", 13);
+    assert.equal(kept.get("heavy"), undefined);
+    assert.ok(kept.weight <= 100);
+  });
+
+  async function processesOf(directory: string): Promise<number[]> {
+    const found: number[] = [];
+    for (const name of await readdir("/proc")) {
+      if (!/^\d+$/.test(name)) continue;
+      const command = await readFile(`/proc/${name}/cmdline`, "latin1").catch(() => "");
+      if (command.includes("cat-file") && command.includes(directory)) found.push(Number(name));
+    }
+    return found;
+  }
+  async function untilNone(directory: string): Promise<void> {
+    while ((await processesOf(directory)).length > 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+});
