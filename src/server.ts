@@ -22,6 +22,7 @@ import { ClosingOrder } from "./base/closing-order.js";
 import { DecisionLog } from "./catalogue/decisions.js";
 import type { RepositoryName } from "./catalogue/repositories.js";
 import { Leadership } from "./cluster/leadership.js";
+import type { RepositoryLocks } from "./cluster/repository-locks.js";
 import type { LiveConfig } from "./config/load.js";
 import { type Logger, type LogRing, namingNoRepository } from "./config/logging.js";
 import type { Context } from "./context.js";
@@ -93,6 +94,8 @@ export interface StartParts {
   readonly leadership?: Leadership;
   /** Where the machines of a cluster share their packs. */
   readonly packs?: PackStore;
+  /** So that they do not do the same work twice. */
+  readonly locks?: RepositoryLocks;
   /** Where metrics are registered; several machines have some of their own in it already. */
   readonly registry?: Registry;
   /** How many machines there are, and how many of them answer; nothing for a server that is alone. */
@@ -124,7 +127,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
       ? Promise.resolve(parts.store)
       : openStore(config, clock, (sentence) => logger.info(sentence));
     const leadership = parts.leadership ?? new Leadership();
-    const shared = parts.packs && { packs: parts.packs, leads: () => leadership.leads };
+    const shared = parts.packs && { packs: parts.packs, leads: () => leadership.leads, locks: parts.locks };
     const openingGit = closing.addOpening("git", openGitHost(config, clock, openingStore, gitMetrics.started, shared));
     const openingVerifier = closing.addOpening(
       "verifier",

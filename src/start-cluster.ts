@@ -6,6 +6,8 @@ import { repeatedly } from "./base/clock.js";
 import { ClosingOrder } from "./base/closing-order.js";
 import { ClusterRefusal } from "./cluster/check-database.js";
 import { Leadership } from "./cluster/leadership.js";
+import { RepositoryLocks } from "./cluster/repository-locks.js";
+import { databasePlace } from "./cluster/session.js";
 import { counted, createClusterMetrics } from "./cluster-metrics.js";
 import { clusterPlace } from "./config/cluster-place.js";
 import { problemText } from "./config/config.js";
@@ -72,8 +74,13 @@ export async function startClusterServer(parts: StartParts): Promise<Server> {
     });
     closing.add("settings", () => settings.close());
     logger.info({ cluster: status?.cluster, node: cluster.node, name, packs: packs.words }, "part of a cluster");
+    const database = databasePlace(url, schema);
+    const locks = database && new RepositoryLocks({ place: database, clock: own, name });
+    await locks?.open();
+    closing.add("repository locks", async () => locks?.close());
     const server = await startServer({
       ...{ ...parts, registry, leadership, packs, store: cluster.store, clock: cluster.clock },
+      ...(locks && { locks }),
       machines: () => status && machinesOf(status, cluster.facts),
     });
     closing.add("server", () => server.close());

@@ -16,6 +16,10 @@ export interface ClusterLocks {
   readonly leader: LockNumbers;
   /** Held by the machine that has that identity. */
   node(id: string): LockNumbers;
+  /** Held by the machine that writes what came for a repository. */
+  repository(key: string): LockNumbers;
+  /** Shared by those to whom something for a repository is coming. */
+  atWork(key: string): LockNumbers;
 }
 
 export function clusterLocks(schema: string): ClusterLocks {
@@ -26,5 +30,7 @@ export function clusterLocks(schema: string): ClusterLocks {
     log: `${cluster}, 1`,
     leader: `${cluster}, 2`,
     node: (id) => `${nodes}, ${numberOf(id)}`,
+    repository: (key) => `${numberOf(`holdfast ${schema} repositories`)}, ${numberOf(key)}`,
+    atWork: (key) => `${numberOf(`holdfast ${schema} pushes`)}, ${numberOf(key)}`,
   };
 }

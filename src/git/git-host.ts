@@ -1,6 +1,7 @@
 // The launcher, git itself and the repositories: opened together, closed together.
 
 import type { Clock } from "../base/clock.js";
+import type { RepositoryLocks } from "../cluster/repository-locks.js";
 import type { Config } from "../config/config.js";
 import type { PackStore } from "../packs/port.js";
 import type { Store } from "../store/port.js";
@@ -21,6 +22,7 @@ export interface GitHost {
 export interface SharedPackStore {
   readonly packs: PackStore;
   readonly leads: () => boolean;
+  readonly locks?: RepositoryLocks | undefined;
 }
 
 /** `opening`: the store, which may still be opening while git is looked for. */

@@ -11,8 +11,7 @@ import { InUse, KeyedLock } from "../base/keyed-lock.js";
 import { hasLargeFileRows, removeLargeFiles } from "../catalogue/large-files.js";
 import { wantedFormat } from "../catalogue/object-format.js";
 import { anyRef, changedRepositories, refsVersion, removeRefs, unalignedRepositories } from "../catalogue/refs.js";
-import type { RepositoryArea } from "../catalogue/repositories.js";
-import type { EventId } from "../nostr/event.js";
+import { type RepositoryArea, type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
 import type { ObjectFormat } from "../nostr/nip34.js";
 import type { Commit, Store, TableReader, Transaction } from "../store/port.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
@@ -114,21 +113,14 @@ export class Repositories {
     this.shared?.follow(commit, keys);
   }
 
-  /**
-   * What plans for these rest on, asked before their objects are looked at; the answer is asked in the transaction. Undefined
-   * where nothing goes behind a plan's back.
-   */
+  /** What plans for these rest on: asked before their objects are looked at, and the answer in the transaction. */
   async basisOf(addresses: readonly RepositoryAddress[]): Promise<PlanBasis | undefined> {
     return await this.shared?.basisOf(addresses);
   }
 
-  /** With the row of the placeholder. False: the repository is gone. */
+  /** With the placeholder's row. False: the repository is gone. */
   async noteUnclaimed(tx: Transaction, address: RepositoryAddress, data: UnclaimedData): Promise<boolean> {
     return this.shared ? await this.shared.packs.unclaimed.note(tx, address, data) : true;
-  }
-
-  async forgetUnclaimed(tx: Transaction, address: RepositoryAddress, id: EventId): Promise<void> {
-    await this.#context.packs?.unclaimed.forget(tx, address, id);
   }
 
   /** Ends what is done in the background. */
@@ -386,10 +378,14 @@ export class Repositories {
   /** Runs alone among all work that names one of these repositories; taken in a fixed order, so it cannot deadlock. */
   withLocks<T>(addresses: readonly RepositoryAddress[], work: () => Promise<T>): Promise<T> {
     // Housekeeping goes on: most who take a lock find nothing to write. Who writes stops it (updateRefs).
-    return this.#context.workLocks.runAll(
-      addresses.map(({ key }) => key),
-      work,
-    );
+    const keys = addresses.map(({ key }) => key);
+    const elsewhere = this.#context.packs?.repositoryLocks;
+    return this.#context.workLocks.runAll(keys, elsewhere ? () => elsewhere.during(keys, work) : work);
+  }
+
+  /** Another machine brings something there, as far as can be learned. */
+  async isBusyElsewhere(name: RepositoryName): Promise<boolean> {
+    return (await this.#context.packs?.repositoryLocks?.isBusyElsewhere(repositoryKey(name))) ?? false;
   }
 
   /** Called after packs or refs of a repository changed. The answer stops it. */

@@ -348,7 +348,11 @@ export class GitRepository extends RepositoryRefs {
 
   /** While a push runs, housekeeping stays away: its quarantine may rest on objects that no ref holds. */
   async duringPush<T>(work: () => Promise<T>): Promise<T> {
-    const { inUse, changed } = this.context;
-    return await inUse.during([this.key], work).finally(() => changed(this.address));
+    const { inUse, changed, packs } = this.context;
+    const unmark = packs?.repositoryLocks?.mark(this.key);
+    return await inUse.during([this.key], work).finally(() => {
+      unmark?.();
+      changed(this.address);
+    });
   }
 }

@@ -296,7 +296,7 @@ describe("packs that several machines share", () => {
     assert.ok(placed);
     await b.store.transact(async (tx) => {
       assert.ok(await placed.list(tx));
-      await b.repositories.forgetUnclaimed(tx, address, eventId);
+      await b.repositories.shared?.packs.unclaimed.forget(tx, address, eventId);
     });
     placed.listed();
     assert.ok(await has(a, address, tip));

@@ -23,6 +23,7 @@ import {
   type StoredPack,
   stillRests,
 } from "../catalogue/packs.js";
+import type { RepositoryLocks } from "../cluster/repository-locks.js";
 import type { ObjectFormat } from "../nostr/nip34.js";
 import { type PackStore, PackStoreError } from "../packs/port.js";
 import type { Commit, Store, TableReader, Transaction } from "../store/port.js";
@@ -63,6 +64,8 @@ export interface SharedPacksParts {
   readonly clock: Clock;
   /** Whether this machine does what one machine does for all: it joins packs. */
   readonly leads: () => boolean;
+  /** So that machines do not do the same work twice. */
+  readonly locks?: RepositoryLocks | undefined;
 }
 
 /** Packs on their way: put into the store, and listed or given up. */
@@ -98,6 +101,7 @@ export class SharedPacks {
   readonly unclaimed: UnclaimedPacks;
   readonly files: SharedFiles;
   readonly leads: () => boolean;
+  readonly repositoryLocks: RepositoryLocks | undefined;
   readonly #store: Store;
   readonly #packs: PackStore;
   readonly #clock: Clock;
@@ -110,6 +114,7 @@ export class SharedPacks {
     this.#packs = parts.packs;
     this.#clock = parts.clock;
     this.leads = parts.leads;
+    this.repositoryLocks = parts.locks;
     this.listed = new ListedRepositories(parts.store, parts.clock);
     this.files = new SharedFiles(parts.packs, parts.clock);
     this.unclaimed = new UnclaimedPacks({

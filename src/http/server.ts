@@ -7,6 +7,7 @@ import { type AddressInfo, BlockList, isIP, isIPv6, type Socket } from "node:net
 import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.js";
 import type { Config } from "../config/config.js";
+import { ObjectsUnavailableError } from "../git/run.js";
 import type { Relay } from "../relay/relay.js";
 import { SharedLogError } from "../store/port.js";
 import { type Route, type RouteRequest, sendPlain } from "./routes.js";
@@ -157,8 +158,8 @@ async function answer(parts: HttpParts, message: IncomingMessage, response: Serv
     await route.handle(request, response);
   } catch (error) {
     if (isClientLeaving(error, message, response)) return void response.destroy();
-    // The database that a cluster's machines share is away: whoever asks may ask again, or ask another machine.
-    const isAway = error instanceof SharedLogError;
+    // The database or the pack store that a cluster's machines share is away: whoever asks may ask again, or ask another machine.
+    const isAway = error instanceof SharedLogError || error instanceof ObjectsUnavailableError;
     if (response.headersSent) response.destroy();
     else if (isAway) sendPlain(response, 503, error.message);
     else sendPlain(response, 500, "the server failed at this: it was logged");

@@ -120,6 +120,7 @@ export class Sweep {
     const { isBusy } = this.#purgatory;
     if (entry.expires > this.#noLaterThan(now)) return;
     if (placesOf(entry).some(isBusy) || !this.#purgatory.mayExpire(entry)) return;
+    for (const name of placesOf(entry)) if (await this.parts.repositories.isBusyElsewhere(name)) return;
     const expiry = asItsTagsSay(entry, expiryOf(entry, now, live.current), now, live.current.auditEventExpirySecs);
     // Asked again in its turn: a push may have begun while it waited for it, and must find what it was decided by.
     const end = await store.transact(async (tx) =>

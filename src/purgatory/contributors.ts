@@ -32,7 +32,7 @@ export class Contributors {
   /** If nothing is left in a repository under `/prs/`, its directory goes, and its row with the bytes of its author. */
   async tidy(name: RepositoryName): Promise<void> {
     const { store, repositories, isBusy } = this.parts;
-    if (name.area !== "prs" || isBusy(name)) return;
+    if (name.area !== "prs" || isBusy(name) || (await repositories.isBusyElsewhere(name))) return;
     const address = diskAddress(name);
     await repositories.removeIfEmpty(address);
     if ((await repositories.exists(address)) || !(await catalogueRow(store, name))) return;

@@ -231,8 +231,15 @@ export class Placeholders {
       return row.expires <= nowSeconds && !(name && isBusy(name));
     };
     const due = [...this.#held.values()].filter(isDue);
-    for (const row of due) await this.#drop(row);
-    return due.length + ((await this.#others?.expire(nowSeconds, isBusy)) ?? 0);
+    let count = 0;
+    for (const row of due) {
+      const name = repositoryNamed(row.repository);
+      // Another machine may be taking a push for it: it ends with a later look.
+      if (name && (await this.context.repositories.isBusyElsewhere(name))) continue;
+      await this.#drop(row);
+      count++;
+    }
+    return count + ((await this.#others?.expire(nowSeconds, isBusy)) ?? 0);
   }
 
   /** Called when a repository goes: its directory took the data along. */
@@ -288,7 +295,7 @@ export class Placeholders {
     const name = repositoryNamed(row.repository);
     await this.context.store.transact(async (tx) => {
       removePlaceholder(tx, row);
-      if (name) await this.context.repositories.forgetUnclaimed(tx, diskAddress(name), row.id);
+      if (name) await this.context.repositories.shared?.packs.unclaimed.forget(tx, diskAddress(name), row.id);
       await also?.(tx);
     });
     this.#held.delete(this.#key(row));

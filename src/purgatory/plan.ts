@@ -6,6 +6,7 @@ import {
   type CatalogueRow,
   catalogueRow,
   fixedFormat,
+  isReleased,
   type RepositoryName,
   type StateStamp,
   takesStates,
@@ -328,3 +329,14 @@ export async function otherFormat(reader: Reader, name: RepositoryName): Promise
 
 /** Names at least one branch or tag, and nothing git could never hold: only such a state moves refs. */
 export const canDecide = (state: DecidingState): boolean => state.wellFormed && state.refs.size > 0;
+
+/** Nothing to store or change: the state that governs already does. */
+export function isQuiet(plan: RepositoryPlan): boolean {
+  const { governing, row, superseded } = plan;
+  // A repository that was announced again has its state already and waits all the same.
+  if (governing && !isReleased(row)) return false;
+  if (superseded.some((state) => state.entry)) return false;
+  if (!governing) return !(plan.isUngoverned && isReleased(row));
+  const partialNow = governing.alignment.missing.length > 0;
+  return row.governing === governing.state.event.id && !governing.state.entry && partialNow === (row.partial !== null);
+}

@@ -33,7 +33,7 @@ import type { EventId, Pubkey } from "../nostr/event.js";
 import { formatName, type Oid } from "../nostr/nip34.js";
 import { SharedLogError, type Transaction } from "../store/port.js";
 import type { PurgatoryContext, Released, Via } from "./context.js";
-import { oidsIn, otherFormat, type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
+import { isQuiet, oidsIn, otherFormat, type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
 import type { PullRequestPlan, PullRequestRefs } from "./pull-requests.js";
 import { type ArchiveBudget, accountsOf, quotaLeft } from "./quotas.js";
 import { storeReleased } from "./store-released.js";
@@ -392,15 +392,4 @@ export class Releaser {
     copied.set(repositoryKey(name), (copied.get(repositoryKey(name)) ?? 0) + placed.bytes);
     return true;
   }
-}
-
-/** Nothing to store or change: the state that governs already does. */
-function isQuiet(plan: RepositoryPlan): boolean {
-  const { governing, row, superseded } = plan;
-  // A repository that was announced again has its state already and waits all the same.
-  if (governing && !isReleased(row)) return false;
-  if (superseded.some((state) => state.entry)) return false;
-  if (!governing) return !(plan.isUngoverned && isReleased(row));
-  const partialNow = governing.alignment.missing.length > 0;
-  return row.governing === governing.state.event.id && !governing.state.entry && partialNow === (row.partial !== null);
 }

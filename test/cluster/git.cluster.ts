@@ -7,6 +7,8 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { systemClock } from "../../src/base/clock.js";
 import { Leadership } from "../../src/cluster/leadership.js";
+import { RepositoryLocks } from "../../src/cluster/repository-locks.js";
+import { databasePlace } from "../../src/cluster/session.js";
 import { DirectoryPackStore } from "../../src/packs/directory.js";
 import { type Moved, type PackStore, PackStoreError } from "../../src/packs/port.js";
 import type { ClusterStore } from "../../src/store/postgres/open.js";
@@ -26,6 +28,7 @@ let packFolder: string;
 
 interface Machine {
   readonly node: ClusterStore;
+  readonly locks: RepositoryLocks;
   readonly story: Story;
 }
 const machines: Machine[] = [];
@@ -51,13 +54,17 @@ async function start(name: string, packs: PackStore = new DirectoryPackStore(pac
     leadsNoMore: () => leadership.end(),
   });
   const settings = { NGIT_DOMAIN: domain, NGIT_GRASP06_ENABLE: "true" };
-  const server = await startInProcess({ store: node.store, clock: node.clock, leadership, packs, settings });
-  const machine = { node, story: await Story.on(server) };
+  const place = databasePlace(postgres.url(), schema);
+  assert.ok(place);
+  const locks = new RepositoryLocks({ place, clock: systemClock, name });
+  await locks.open();
+  const server = await startInProcess({ store: node.store, clock: node.clock, leadership, packs, locks, settings });
+  const machine = { node, locks, story: await Story.on(server) };
   machines.push(machine);
   return machine;
 }
 
-async function stop({ node, story }: Machine): Promise<void> {
+async function stop({ node, story, locks }: Machine): Promise<void> {
   machines.splice(
     machines.findIndex((one) => one.node === node),
     1,
@@ -65,6 +72,7 @@ async function stop({ node, story }: Machine): Promise<void> {
   await story.end().catch((error: unknown) => {
     throw error instanceof AggregateError ? error.errors[0] : error;
   });
+  await locks.close();
   await node.close();
 }
 
@@ -231,6 +239,59 @@ test("a machine that comes new serves everything, and one that was away what cam
     machines.map(() => more),
   );
   await stop(back);
+});
+
+test("pushes to one repository that come to two machines at once both count", async () => {
+  const alice = new Person();
+  const { work, tip } = await hosted(alice, "contended");
+  for (let round = 0; round < 3; round++) {
+    const branches = machines.map((_, index) => `branch-${round}-${index}`);
+    const refs: Record<string, string> = { "refs/heads/main": tip };
+    for (const branch of branches) {
+      await work.must("checkout", "-q", "-b", branch, tip);
+      refs[`refs/heads/${branch}`] = await work.commit(branch, branch);
+    }
+    await next().accepted(stateEvent(alice, "contended", refs));
+    await Promise.all(
+      branches.map((branch, index) =>
+        work.must("push", "-q", (machines[index] as Machine).story.url(alice, "contended"), branch),
+      ),
+    );
+    for (const { story } of machines) {
+      const { HEAD: _, ...advertised } = await story.advertised(alice, "contended");
+      assert.deepEqual(advertised, refs);
+      const copy = await story.workingCopy();
+      await copy.must("fetch", "-q", story.url(alice, "contended"), "refs/heads/*:refs/remotes/x/*");
+      await copy.must("fsck", "--strict");
+    }
+  }
+});
+
+test("a machine sees that another works in a repository, and waits for it only for a moment", async () => {
+  const [a, b] = machines as [Machine, Machine];
+  assert.equal(await b.locks.isBusyElsewhere("some repository"), false);
+  const unmark = a.locks.mark("some repository");
+  await untilSo("it is seen", () => b.locks.isBusyElsewhere("some repository"));
+  assert.equal(await a.locks.isBusyElsewhere("some repository"), false, "its own work is none elsewhere");
+  unmark();
+  await untilSo("its end is seen", async () => !(await b.locks.isBusyElsewhere("some repository")));
+  await a.locks.during(["x", "y"], async () => {
+    assert.equal(await b.locks.isBusyElsewhere("x"), true);
+    const order: string[] = [];
+    // Whoever does not get it goes on without it: the transaction decides.
+    await b.locks.during(["x"], async () => void order.push("b"));
+    assert.deepEqual(order, ["b"]);
+  });
+  await untilSo("it is free", async () => !(await b.locks.isBusyElsewhere("x")));
+  const order: string[] = [];
+  let leave = (): void => undefined;
+  const first = a.locks.during(["z"], () => new Promise<void>((resolve) => (leave = resolve)));
+  await untilSo("it is held", () => b.locks.isBusyElsewhere("z"));
+  const second = b.locks.during(["z"], async () => void order.push("second"));
+  order.push("first");
+  leave();
+  await Promise.all([first, second]);
+  assert.deepEqual(order, ["first", "second"]);
 });
 
 test("without the pack store pushes are refused, what is here is served, and the rest is 503", async () => {

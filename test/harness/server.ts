@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import type { AdmissionPolicy } from "../../src/admission/verdict.js";
 import { type Clock, systemClock } from "../../src/base/clock.js";
 import type { Leadership } from "../../src/cluster/leadership.js";
+import type { RepositoryLocks } from "../../src/cluster/repository-locks.js";
 import { createLog, loggerTo } from "../../src/config/logging.js";
 import type { PackStore } from "../../src/packs/port.js";
 import type { ReadDisk } from "../../src/store/disk-space.js";
@@ -63,6 +64,7 @@ export interface InProcessOptions extends ServerOptions {
   readonly store?: Store;
   /** Where the machines of a cluster share their packs. */
   readonly packs?: PackStore;
+  readonly locks?: RepositoryLocks;
   /** Whether it does what one machine of a cluster does; without it it is alone. */
   readonly leadership?: Leadership;
   /** Instead of GRASP's rules. */
@@ -120,7 +122,7 @@ export interface InProcessServer extends TestServer {
 export async function startInProcess(options: InProcessOptions = {}): Promise<InProcessServer> {
   const folder = options.folder ?? (await newFolder());
   const port = options.port ?? (await freePort());
-  const { onLog, readDisk, store, policy, leadership, packs } = options;
+  const { onLog, readDisk, store, policy, leadership, packs, locks } = options;
   const faults: unknown[] = [];
   // Imported here: tests that start children alone need not load the server themselves.
   const environment = dropInEnvironment(folder, port, options);
@@ -145,6 +147,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     ...(policy && { policy }),
     ...(leadership && { leadership }),
     ...(packs && { packs }),
+    ...(locks && { locks }),
   });
   let stopped: Promise<void> | undefined;
   // Node's guess at a leak, by code of the server: it would stand on an operator's terminal.
