@@ -11,7 +11,7 @@ import { rm, statfs } from "node:fs/promises";
 import { resolve } from "node:path";
 import { everyRow } from "../catalogue/repositories.js";
 import type { RepositoriesSnapshot } from "../git/snapshot.js";
-import { defaultReserveBytes, openLmdbStore } from "../store/lmdb/open.js";
+import { defaultReserveBytes, openLmdbStore, stopBeingView } from "../store/lmdb/open.js";
 import { type AdminParts, type Caller, done, type Outcome, type Progress, refusal } from "./context.js";
 
 export interface Snapshot {
@@ -64,6 +64,8 @@ export async function beginSnapshot(
     const count = await staged
       .stageAll(copy, (linked) => progress(linked, total, "linking repositories"), signal)
       .finally(() => copy.close());
+    // What is restored from a backup is a server of its own, with a history of its own.
+    if (parts.store.isShared) await stopBeingView(relay);
     // Whoever asked may be gone by now: an abort that was has no listener.
     signal.throwIfAborted();
     signal.addEventListener("abort", () => void drop().catch(() => undefined), { once: true });

@@ -8,9 +8,9 @@ import { after, before, test } from "node:test";
 import type { ClusterStatus } from "../../src/store/postgres/status.js";
 import { holdfast } from "../cli/run.js";
 import { freePort } from "../harness/free-port.js";
-import { Person } from "../harness/grasp-people.js";
+import { Person, type SignedEvent } from "../harness/grasp-people.js";
 import { Story } from "../harness/grasp-story.js";
-import { startInProcess, type TestServer, untilSo } from "../harness/server.js";
+import { newFolder, removeFolder, startInProcess, type TestServer, untilSo } from "../harness/server.js";
 import { TestPostgres } from "./postgres.js";
 import { noS3, TestS3 } from "./s3-server.js";
 import { newFolders, newSchema, serverKey } from "./three-nodes.js";
@@ -105,6 +105,10 @@ test("three machines started with settings alone are one server, and operators s
   assert.match(metrics, /^ngit_cluster_nodes\{state="alive"\} 3$/m);
   assert.match(metrics, /^ngit_cluster_pack_store_requests_total\{operation="fetch",outcome="ok"\} [1-9]/m);
 
+  const examined = await holdfast(["doctor"], settings);
+  assert.match(examined.stdout, /^ok +database +cluster .*, 3 machines$/m);
+  assert.match(examined.stdout, /^ok +pack store +the .* of cluster /m);
+
   const upgraded = await holdfast(["cluster", "upgrade", "--json"], settings);
   assert.deepEqual(JSON.parse(upgraded.stdout), { ok: true, format: 1, raised: false });
   // A machine that reads less than this version keeps the cluster at what it reads.
@@ -158,8 +162,102 @@ test("a machine that cannot take part says why at its start and leaves nothing o
     await refusalOf({ NGIT_RELAY_OWNER_NSEC: "cd".repeat(32) }),
     /^StartRefusal: the cluster's server key is/,
   );
+  const unwell = await holdfast(["doctor"], { ...settings, NGIT_DATABASE_URL: "postgres://h@127.0.0.1:1/x" });
+  assert.match(unwell.stdout, /^bad +database +.*127\.0\.0\.1:1/m);
   const none = await holdfast(["cluster", "status"], { ...settings, NGIT_DATABASE_SCHEMA: "nothing" });
   assert.match(none.stderr, /there is no cluster in schema nothing/);
   const alone = await holdfast(["cluster", "status"], {});
   assert.deepEqual([alone.code, /no cluster is named/.test(alone.stderr)], [2, true]);
+});
+
+test("a single server joins with all it has, another machine follows, and a machine that leaves is a single server again", async () => {
+  const port = await freePort();
+  const folder = await newFolder();
+  closing.push(() => removeFolder(folder));
+  const own = { NGIT_RELAY_OWNER_NSEC: serverKey, NGIT_DOMAIN: `127.0.0.1:${port}` };
+  const alone = await startInProcess({ backend: "lmdb", folder, port, settings: own });
+  closing.push(() => alone.stop());
+  const before = await Story.on(alone);
+  const owner = new Person();
+  const { work, tip } = await before.hosted(owner, "moved");
+  const banned = await before.accepted(owner.sign(1621, [["a", `30617:${owner.pubkey}:moved`]], "an issue"));
+  await before.accepted(owner.sign(5, [["e", banned.id]]));
+  const claimed = await work.commit("before its event");
+  const proposal = owner.sign(1618, [
+    ["a", `30617:${owner.pubkey}:moved`],
+    ["c", claimed],
+    ["clone", before.url(owner, "moved")],
+  ]);
+  await work.must("push", "-q", before.url(owner, "moved"), `HEAD:refs/nostr/${proposal.id}`);
+  const has = async (server: TestServer): Promise<void> => {
+    const url = `${server.origin}/${owner.npub}/moved.git`;
+    const refs = await work.must("ls-remote", url);
+    assert.ok(refs.includes(`${tip}\trefs/heads/main`), refs);
+    const clone = await newFolder();
+    closing.push(() => removeFolder(clone));
+    await work.must("clone", "-q", url, join(clone, "moved"));
+    const client = await server.connect();
+    const { events } = await client.ask("q", { authors: [owner.pubkey] });
+    assert.deepEqual((events as SignedEvent[]).map(({ kind }) => kind).sort(), [30617, 30618, 5].sort());
+    // What was deleted before stays deleted.
+    assert.match(String((await client.publish(banned))[3]), /deleted/);
+    await client.close();
+  };
+  await has(alone);
+  await before.relay.close();
+
+  const settings: Settings = { ...(await newCluster()), ...own };
+  const here = { NGIT_GIT_DATA_PATH: join(folder, "git"), NGIT_RELAY_DATA_PATH: join(folder, "relay") };
+  const running = await holdfast(["cluster", "join"], { ...settings, ...here });
+  assert.match(running.stderr, /is in use by process/);
+  await alone.stop();
+  if (s3) {
+    // What cannot be done now changes nothing, and is done again.
+    await s3.stop();
+    const failed = await holdfast(["cluster", "join"], { ...settings, ...here });
+    assert.deepEqual([failed.code, /does not answer/.test(failed.stderr)], [1, true], failed.stderr);
+    await s3.run();
+    await (await startInProcess({ backend: "lmdb", folder, settings: own })).stop();
+  }
+  const joined = await holdfast(["cluster", "join", "--json"], { ...settings, ...here });
+  assert.equal(joined.code, 0, joined.stdout);
+  const again = await holdfast(["cluster", "join"], { ...settings, ...here });
+  assert.match(again.stderr, /is part of a cluster already: start the server/);
+  const asBefore = await holdfast(["status"], { ...own, ...here });
+  assert.notEqual(asBefore.code, 0);
+  await assert.rejects(
+    startInProcess({ backend: "lmdb", folder, settings: own }),
+    /belongs to a machine of a cluster: set NGIT_DATABASE_BACKEND=postgres/,
+  );
+
+  const first = await startInProcess({ folder, port, settings: { ...settings, NGIT_NODE_NAME: "first" } });
+  closing.push(() => first.stop());
+  const second = await start("second", settings);
+  await has(first);
+  await has(second);
+
+  await first.stop();
+  await second.stop();
+  const there = { NGIT_GIT_DATA_PATH: second.gitPath, NGIT_RELAY_DATA_PATH: join(second.folder, "relay") };
+  const left = await holdfast(["cluster", "leave", "--json"], { ...settings, ...there });
+  assert.equal(left.code, 0, left.stdout + left.stderr);
+  const single = await startInProcess({ backend: "lmdb", folder: second.folder, settings: own });
+  await has(single);
+  // The data of an event that nobody knew went in and out with the rest.
+  const after = await Story.on(single);
+  await after.accepted(proposal);
+  assert.equal(await after.isServed(proposal), true);
+  await after.relay.close();
+  await single.stop();
+  const { stdout } = await holdfast(["cluster", "status", "--json"], settings);
+  assert.deepEqual(
+    (JSON.parse(stdout) as ClusterStatus).nodes.map(({ name }) => name),
+    ["first"],
+  );
+
+  const other: Settings = { ...settings, ...(await newCluster()), NGIT_DOMAIN: own.NGIT_DOMAIN };
+  const taken = await start("elsewhere", other);
+  const refused = await holdfast(["cluster", "join"], { ...other, ...there });
+  assert.match(refused.stderr, /has data of its own/);
+  await taken.stop();
 });

@@ -181,6 +181,59 @@ describe("compose and Caddy", () => {
   });
 });
 
+describe("compose of several machines", () => {
+  const compose = readFileSync("deploy/cluster/compose.yaml", "utf8");
+  const machines = ["one", "two", "three"];
+
+  test("files it names exist, images have a version, and no tab stands in it", () => {
+    assert.doesNotMatch(compose, /\t/);
+    assert.ok(existsSync(join("deploy/cluster", /context: (\S+)/.exec(compose)?.[1] ?? "", "deploy/Dockerfile")));
+    for (const [, path = ""] of compose.matchAll(/- (\.\/\S+?):/g)) {
+      assert.ok(existsSync(join("deploy/cluster", path)), path);
+    }
+    for (const [, image = ""] of compose.matchAll(/^\s+image: (\S+)$/gm)) assert.match(image, /^[a-z/]+:v?\d/);
+  });
+
+  test("every machine has a name and a volume of its own, and the settings of all are settings the program accepts", () => {
+    for (const name of machines) {
+      const service = new RegExp(`^ {2}${name}:\\n((?: {4}.*\\n)+)`, "m").exec(compose)?.[1] ?? "";
+      assert.ok(service.includes(`NGIT_NODE_NAME: ${name}`), name);
+      assert.ok(service.includes(`- ${name}:/data`), name);
+      assert.doesNotMatch(service, /ports:|privileged/);
+    }
+    const settings = /^x-settings: &settings\n((?: {2}.*\n)+)/m.exec(compose)?.[1] ?? "";
+    const values = Object.fromEntries(
+      [...settings.matchAll(/^ {2}(NGIT_\w+): (\S.*)$/gm)].map(([, name = "", value = ""]) => [
+        name,
+        value
+          .replace(/\$\{SERVER_KEY:[^}]*\}/, "ab".repeat(32))
+          .replace(/\$\{DOMAIN:[^}]*\}/, "git.example.com")
+          .replace(/\$\{[^}]*\}/g, "x"),
+      ]),
+    );
+    const checked = spawnSync(process.execPath, ["dist/src/main.js", "config", "check"], {
+      encoding: "utf8",
+      env: { PATH: process.env.PATH ?? "", HOME: folder, ...values },
+    });
+    assert.equal(checked.status, 0, checked.stderr);
+  });
+
+  test("the load balancer knows every machine and asks whether it is ready, and is the one that X-Forwarded-For is believed from", () => {
+    const caddy = readFileSync("deploy/cluster/Caddyfile", "utf8");
+    assert.ok(caddy.includes(`reverse_proxy ${machines.map((name) => `${name}:7334`).join(" ")}`));
+    assert.match(caddy, /health_uri \/readyz/);
+    const subnet = /subnet: (\S+)/.exec(compose)?.[1] ?? "none";
+    assert.ok(compose.includes(`NGIT_TRUSTED_PROXIES: loopback,${subnet}`));
+  });
+
+  test("what its .env must hold stands in the example", () => {
+    const example = readFileSync("deploy/cluster/example.env", "utf8");
+    const asked = [...compose.matchAll(/\$\{(\w+):\?/g)].map(([, name = ""]) => name);
+    assert.ok(asked.length > 5);
+    for (const name of asked) assert.match(example, new RegExp(`^${name}=`, "m"));
+  });
+});
+
 describe("systemd unit", () => {
   const unit = readFileSync("deploy/holdfast.service", "utf8");
   const lines = unit.split("\n").filter((line) => line !== "" && !line.startsWith("#"));

@@ -159,7 +159,8 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     stopped ??= server.close();
     await stopped;
     process.off("warning", onWarning);
-    if (faults.length > 0) throw new AggregateError(faults, "the server reported faults");
+    if (faults.length > 0)
+      throw new AggregateError(faults, `the server reported faults: ${faults.map(String).join("; ")}`);
   };
   return {
     ...common(folder, port, stop),

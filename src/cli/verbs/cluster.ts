@@ -1,5 +1,6 @@
-// `holdfast cluster …`: several machines as one. `status` asks the database and works wherever that can be reached;
-// `upgrade` ends a rolling upgrade.
+// `holdfast cluster …`: several machines as one. `status` asks the database and works wherever that can be reached; `join`
+// makes a server that is alone the beginning of a cluster, `leave` the other way round (cluster-data.ts); `upgrade` ends a
+// rolling upgrade.
 
 import type { Command } from "commander";
 import { sizeText } from "../../base/text.js";
@@ -9,9 +10,12 @@ import type { ClusterStatus, NodeStatus } from "../../store/postgres/status.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
 import { type Answer, answering } from "../flags.js";
 import { pairsText, tableText } from "../table.js";
+import { joining, leaving } from "./cluster-data.js";
 
 export const cluster: Verb = (program, abilities) => {
-  const family = program.command("cluster").description("several machines as one: who takes part, upgrade");
+  const family = program
+    .command("cluster")
+    .description("several machines as one: who takes part, join, leave, upgrade");
   family.addHelpText(
     "after",
     `
@@ -20,9 +24,19 @@ A machine with an empty data directory needs no command: it takes part when its 
 
 Examples:
   holdfast cluster status --json
+  holdfast cluster join        a server that is alone becomes the first machine of a new cluster
+  holdfast cluster leave       this machine becomes a server that is alone, with everything the cluster has
   holdfast cluster upgrade     when every machine runs the new version`,
   );
   verb(family, abilities, "status", "which machines take part, who leads, how far each has come", status);
+  verb(family, abilities, "join", "bring a single server's events, rules and repositories into a new cluster", joining);
+  verb(
+    family,
+    abilities,
+    "leave",
+    "make this machine a server that is alone, with everything the cluster has",
+    leaving,
+  );
   verb(family, abilities, "upgrade", "let all machines write the newest form, once each runs the new version", upgrade);
 };
 

@@ -146,7 +146,7 @@ interface Finding {
 export const doctor: Verb = (program, abilities) => {
   const command = program
     .command("doctor")
-    .description("check this machine: Node, git, signature verification, port, disk, clock, DNS");
+    .description("check this machine: Node, git, signature verification, port, disk, clock, DNS, and its cluster");
   answering(command, abilities, async (config) => {
     const findings = await examine(config, abilities);
     const ok = findings.every((finding) => finding.result !== "bad");
@@ -164,6 +164,7 @@ async function examine(config: Config, abilities: Abilities): Promise<Finding[]>
     await port(config),
     await disk("git data", config.gitDataPath, config),
     ...(config.databaseBackend === "memory" ? [] : [await disk("relay data", config.relayDataPath, config)]),
+    ...(config.databaseBackend === "postgres" ? await cluster(config, abilities) : []),
     clock(abilities),
     ...(await names(config)),
   ];
@@ -232,6 +233,42 @@ async function disk(check: string, path: string, config: Config): Promise<Findin
       "bad",
       systemErrorSentence(error, thisMachine(["doctor"])) ?? `${path} cannot be used: ${error}`,
     );
+  }
+}
+
+/** What a machine of several needs beside the others. */
+async function cluster(config: Config, { clock }: Abilities): Promise<Finding[]> {
+  const [{ clusterPlace }, { problemText }, { askDatabase, readStatus }, { openPackStore }] = await Promise.all([
+    import("../../config/cluster-place.js"),
+    import("../../config/config.js"),
+    import("../../store/postgres/status.js"),
+    import("../../packs/open-pack-store.js"),
+  ]);
+  const place = clusterPlace(config);
+  if (!place.ok) return [finding("cluster", "bad", problemText(place.problem))];
+  const told = (check: string, asking: Promise<string>): Promise<Finding> =>
+    asking.then(
+      (detail) => finding(check, "ok", detail),
+      (error: Error) => finding(check, "bad", error.message),
+    );
+  const packs = await openPackStore(place.value.packs);
+  try {
+    return [
+      await told(
+        "database",
+        askDatabase(place.value, clock, readStatus).then((status) =>
+          status
+            ? `cluster ${status.cluster}, ${status.nodes.length} machines`
+            : "no cluster yet: the first start makes it",
+        ),
+      ),
+      await told(
+        "pack store",
+        packs.mark().then((mark) => `${packs.words}, ${mark ? `of cluster ${mark.cluster}` : "nobody's yet"}`),
+      ),
+    ];
+  } finally {
+    await packs.close();
   }
 }
 

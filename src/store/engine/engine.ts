@@ -181,7 +181,8 @@ export class EngineStore extends Reading implements Store {
 
   async isWritable(): Promise<boolean> {
     if (this.#isClosed || !this.#order.isReady || !(await this.backend.hasRoom())) return false;
-    if (this.#writer.lastCommitWorked) return true;
+    // Whether the shared log can be reached is the order's to say: a database that is away for a moment stops no reader.
+    if (this.#writer.lastCommitWorked || this.#order.isShared) return true;
     // A server that is not ready gets no events, so no commit would ever show that the trouble is over.
     return this.transact(async (tx) => tx.setRow("meta", "ready", 1)).then(
       () => true,

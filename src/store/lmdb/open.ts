@@ -2,7 +2,7 @@
 
 import { randomInt } from "node:crypto";
 import { type Clock, systemClock, unixSeconds } from "../../base/clock.js";
-import type { Applied } from "../engine/backend.js";
+import type { Applied, EngineTable } from "../engine/backend.js";
 import { EngineStore } from "../engine/engine.js";
 import type { Order, View } from "../engine/view.js";
 import { isLocalRow, type Store } from "../port.js";
@@ -65,16 +65,27 @@ export const becomeView = (folder: string, applied: Applied): Promise<void> =>
     await database.write(() => setApplied(database, applied));
   });
 
-/** A view becomes the store of a server that is alone. */
+/** A view becomes the store of a server that is alone: its packs are those in its directories. */
 export const stopBeingView = (folder: string): Promise<void> =>
-  changing(folder, (database) => database.write(() => forgetApplied(database)));
+  changing(folder, async (database) => {
+    await withoutRows(database, "packs", () => true);
+    await database.write(() => forgetApplied(database));
+  });
 
 async function withoutLocalRows(database: Database): Promise<void> {
-  for (const table of ["aligned", "meta"] as const) {
-    const rows = rowsInRange(database, table, { limit: Number.MAX_SAFE_INTEGER - 1 });
+  for (const table of ["aligned", "meta"] as const) await withoutRows(database, table, (key) => isLocalRow(table, key));
+}
+
+const rowsAtOnce = 10_000;
+
+async function withoutRows(database: Database, table: EngineTable, goes: (key: string) => boolean): Promise<void> {
+  for (let after: string | undefined; ; ) {
+    const rows = rowsInRange(database, table, { limit: rowsAtOnce, ...(after !== undefined && { after }) });
     await database.write(() => {
-      for (const [key] of rows) if (isLocalRow(table, key)) setRowText(database, table, key, undefined);
+      for (const [key] of rows) if (goes(key)) setRowText(database, table, key, undefined);
     });
+    if (rows.length < rowsAtOnce) return;
+    after = rows.at(-1)?.[0];
   }
 }
 
