@@ -147,7 +147,7 @@ test("an event that comes while an index is built is in it", async () => {
   index.close();
 });
 
-test("ten thousand issues are read once: later looks and new events cost what is new", async () => {
+test("threat 33: ten thousand issues are read once: later looks and new events cost what is new", async () => {
   const store = createMemoryStore();
   await put(store, event(owner, kinds.announcement, [["d", "lamp"]], 1));
   const many = Array.from({ length: 10_000 }, (_, at) =>
