@@ -2,7 +2,7 @@
 // happen when parts of a cluster fail. Each suite starts a PostgreSQL of its own in a folder of its own, on loopback.
 // What cannot be installed is printed as not run, never as passed.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -70,6 +70,27 @@ if (!s3) process.stderr.write("test:cluster: the tests with S3: NOT RUN (no S3 s
 if (!["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].some((path) => existsSync(path))) {
   process.stderr.write("test:cluster: the test with PgBouncer: NOT RUN (it is not installed)\n");
 }
+/** The first commit that served a cluster, built: a new version is installed beside it. */
+function earlierProgram() {
+  const git = (...args) => spawnSync("git", args, { cwd: root, encoding: "utf8", maxBuffer: 2 ** 28 });
+  const commit = git("log", "--diff-filter=A", "--format=%H", "-1", "--", "src/start-cluster.ts").stdout.trim();
+  if (commit === "") return undefined;
+  const folder = join(homedir(), ".cache", "holdfast", `earlier-${commit.slice(0, 12)}`);
+  const program = join(folder, "dist", "src", "main.js");
+  if (existsSync(program)) return program;
+  mkdirSync(folder, { recursive: true });
+  const packed = spawnSync("git", ["archive", commit], { cwd: root, maxBuffer: 2 ** 28 });
+  if (packed.status !== 0 || spawnSync("tar", ["-x", "-C", folder], { input: packed.stdout }).status !== 0)
+    return undefined;
+  if (!existsSync(join(folder, "node_modules"))) symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+  const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
+  spawnSync(process.execPath, [tsc, "-p", join(folder, "tsconfig.server.json")], {
+    cwd: folder,
+    stdio: ["ignore", 2, 2],
+  });
+  return existsSync(program) ? program : undefined;
+}
+
 const tests = join(root, "dist", "test");
 const suites = readdirSync(join(tests, "cluster")).filter((name) => name.endsWith(".cluster.js"));
 // Stories of one server, told on three machines: each request goes to another of them.
@@ -78,6 +99,9 @@ const files = [...suites.map((name) => join("cluster", name)), ...stories.map((n
   .filter((path) => positionals.length === 0 || positionals.some((word) => path.includes(word)))
   .map((path) => join(tests, path));
 process.env.HOLDFAST_STORIES = "cluster";
+const earlier = files.some((path) => path.includes("stories.cluster")) ? earlierProgram() : undefined;
+if (earlier) process.env.HOLDFAST_EARLIER = earlier;
+else process.stderr.write("test:cluster: the test of an upgrade: NOT RUN (no earlier version could be built)\n");
 process.chdir(root);
 process.env.POSTGRES_BIN = bin;
 if (s3) process.env.S3_SERVER = s3;

@@ -55,6 +55,7 @@ export class Pusher {
   readonly acknowledged = new Set<string>();
   /** Events whose OK came and that nothing replaces. */
   readonly kept: string[] = [];
+  #clones = 0;
 
   private constructor(
     readonly identifier: string,
@@ -143,15 +144,14 @@ export class Pusher {
       const lost = this.kept.filter((id) => !answers.has(id));
       if (lost.length > 0)
         found.push(`${this.identifier}: ${lost.length} acknowledged events are not on machine ${index}`);
-      found.push(
-        ...(await this.#cloneProblems(machine, join(folder, `clone-${this.identifier}-${index}-${Date.now()}`))),
-      );
+      found.push(...(await this.cloneProblems(machine, folder)));
     }
     return found;
   }
 
-  async #cloneProblems(machine: Place, folder: string): Promise<string[]> {
+  async cloneProblems(machine: Place, under: string): Promise<string[]> {
     if (this.acknowledged.size === 0) return [];
+    const folder = join(under, `clone-${this.identifier}-${this.#clones++}`);
     const clone = await runProgram("git", ["clone", "-q", "--bare", this.url(machine), folder], { cwd: "/" });
     if (clone.code !== 0) return [`${this.identifier}: a clone failed: ${clone.stderr}`];
     const fsck = await runProgram("git", ["fsck", "--connectivity-only"], { cwd: folder });

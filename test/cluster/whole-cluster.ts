@@ -24,6 +24,8 @@ export interface ClusterWish extends Pick<ServerOptions, "settings" | "hasDefaul
   /** Settings of the pack store, instead of a directory. */
   readonly packSettings?: Readonly<Record<string, string>>;
   readonly size?: number;
+  /** Of another version. */
+  readonly program?: string;
 }
 
 const serverKey = "11".repeat(32);
@@ -176,7 +178,7 @@ export class ClusterOfProcesses extends ClusterBase {
     wish: ClusterWish & { readonly postgres: Pick<TestPostgres, "url"> },
   ): Promise<ClusterOfProcesses> {
     const cluster = new ClusterOfProcesses(...(await ClusterBase.ground(wish)), wish);
-    for (const name of names.slice(0, wish.size ?? 3)) await cluster.run(name);
+    for (const name of names.slice(0, wish.size ?? 3)) await cluster.run(name, wish.program);
     return cluster;
   }
 
