@@ -327,6 +327,33 @@ describe("a private service", { timeout: 300_000 }, () => {
     await story.announce(alice, "tagged", [["private", "true"]]);
   });
 
+  test("who decides and who may come in are two things: a maintainer outside signs, a member inside pushes", async () => {
+    const { alice, bob, story } = service;
+    const carol = new Person();
+    const roles = [
+      ["M", alice.pubkey],
+      ["m", carol.pubkey],
+    ];
+    const shared = story.url(alice, "shared");
+    await story.announce(alice, "shared", roles);
+    const copy = await story.workingCopy();
+    const commit = await copy.commit("signed by one, pushed by another");
+    const signed = stateEvent(carol, "shared", { "refs/heads/main": commit });
+    assert.equal((await story.publish(signed)).ok, false, "invited, and has not answered");
+    // A member brings what somebody outside has signed.
+    await story.accepted(story.announcement(carol, "shared", roles));
+    await story.accepted(signed);
+    const push = (person: Person) =>
+      copy.git(...withHeader(signedHeader(person, shared)), "push", "-q", shared, "main");
+    assert.notEqual((await push(carol)).code, 0, "a maintainer who is no member does not come in");
+    const pushed = await push(bob);
+    assert.equal(pushed.code, 0, pushed.stderr);
+    assert.equal(await story.isServed(signed), true);
+    const outside = await service.connectAs(carol);
+    assert.match(String((await outside.ask("q", {})).end[2]), /^restricted: /);
+    await outside.close();
+  });
+
   test("the information document says that the service is private", async () => {
     const answer = await ask(service.server.origin, { headers: { accept: "application/nostr+json" } });
     const { supported_grasps, limitation } = JSON.parse(answer.text);
