@@ -6,7 +6,7 @@ import type { RepositoryName } from "../catalogue/repositories.js";
 import type { TableReader } from "../store/port.js";
 import { filesIn, isWhole, largeFilePath } from "./files.js";
 
-export interface LargeFileFault {
+interface LargeFileFault {
   readonly oid: LargeFileId;
   /** `damaged`: its row says that it is here, and it is not, or not whole. `unrecorded`: no row says so. */
   readonly fault: "damaged" | "unrecorded";
