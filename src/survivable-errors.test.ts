@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ObjectsUnavailableError } from "./git/run.js";
 import { VerifierDiedError } from "./nostr/verify/pool.js";
+import { PackStoreError } from "./packs/port.js";
 import { SharedLogError, StoreBusyError, StoreClosedError, StoreFullError } from "./store/port.js";
 import { survivable } from "./survivable-errors.js";
 
@@ -12,6 +13,7 @@ const cases: readonly (readonly [what: string, error: unknown, ends: boolean])[]
   ["a closing store", new StoreClosedError("closed"), false],
   ["a shared log out of reach", new SharedLogError("unreachable", "gone"), false],
   ["a pack store out of reach", new ObjectsUnavailableError("unreachable", "gone"), false],
+  ["a fault of the pack store itself", new PackStoreError("unreachable", "gone"), false],
   ["threads that died over the same signatures twice", new VerifierDiedError("died"), false],
   ["no descriptor left", descriptors, false],
   ["a fault nobody expected", new TypeError("x is undefined"), true],

@@ -1,6 +1,7 @@
 // Faults that pass by themselves or with a little room: a full disk, a busy or closing store, a git process or its
-// launcher that was killed, a pack store that cannot be reached, threads that died while they checked signatures, no descriptor left. What met one is refused
-// or done again later; the server goes on. Everything else nobody expected, and it ends the process (run-until-signal.ts).
+// launcher that was killed, a pack store that cannot be reached, threads that died while they checked signatures, no descriptor
+// left. What met one is refused or done again later; the server goes on. Everything else nobody expected, and it ends the
+// process (run-until-signal.ts).
 
 import type { Logger } from "./config/logging.js";
 import { LauncherError } from "./git/launcher.js";
@@ -19,7 +20,9 @@ export function isPassing(error: unknown): boolean {
     error instanceof LauncherError ||
     error instanceof GitError ||
     error instanceof ObjectsUnavailableError ||
-    error instanceof VerifierDiedError;
+    error instanceof VerifierDiedError ||
+    // By name: a server that is alone does not load what machines share.
+    (error instanceof Error && error.name === "PackStoreError");
   return isKnown || (error instanceof Error && "code" in error && passingCodes.has(error.code));
 }
 

@@ -236,6 +236,20 @@ test("a single server joins with all it has, another machine follows, and a mach
   await has(first);
   await has(second);
 
+  // A backup of any machine is a whole server of its own.
+  const collection = folders.folder("backups");
+  const away = { NGIT_GIT_DATA_PATH: second.gitPath, NGIT_RELAY_DATA_PATH: join(second.folder, "relay") };
+  const backedUp = await holdfast(["backup", collection, "--json"], { ...settings, ...away });
+  assert.equal(backedUp.code, 0, backedUp.stdout + backedUp.stderr);
+  const restoredTo = await newFolder();
+  closing.push(() => removeFolder(restoredTo));
+  const elsewhere = { NGIT_GIT_DATA_PATH: join(restoredTo, "git"), NGIT_RELAY_DATA_PATH: join(restoredTo, "relay") };
+  const restored = await holdfast(["restore", collection, "--json"], { ...own, ...elsewhere });
+  assert.equal(restored.code, 0, restored.stdout + restored.stderr);
+  const ofBackup = await startInProcess({ backend: "lmdb", folder: restoredTo, settings: own });
+  await has(ofBackup);
+  await ofBackup.stop();
+
   await first.stop();
   await second.stop();
   const there = { NGIT_GIT_DATA_PATH: second.gitPath, NGIT_RELAY_DATA_PATH: join(second.folder, "relay") };
