@@ -16,6 +16,7 @@ import type { RelayStatus, SyncStatus } from "../../sync/status.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
 import { answering } from "../flags.js";
 import { askRunning, withGit } from "../operate.js";
+import { durationText } from "../progress.js";
 
 export const status: Verb = (program, abilities) => {
   const command = program.command("status").description("ask the running server how it is");
@@ -100,7 +101,7 @@ function countLines({ counts, whyNoCounts }: Status): string[] {
   const { server, store, repositories, archive, waiting } = counts;
   const inStatus = Object.entries(repositories).map(([status, count]) => `${count} ${status}`);
   return [
-    `uptime     ${server?.uptimeSeconds ?? 0} s`,
+    `uptime     ${durationText(server?.uptimeSeconds ?? 0)}`,
     `signatures ${server?.verification ?? "-"}${server?.verificationAdvice ? `: ${server.verificationAdvice}` : ""}`,
     `git        ${server?.gitVersion ?? "-"}`,
     `events     ${store.events}, ${sizeText(store.bytesOnDisk)}`,
@@ -223,7 +224,7 @@ async function disk(check: string, path: string, config: Config): Promise<Findin
     await mkdir(path, { recursive: true });
     const { blocks, bavail, bsize } = await statfs(path);
     const usedPercent = blocks > 0 ? Math.round((1 - bavail / blocks) * 100) : 0;
-    const detail = `${path}: ${Math.round((bavail * bsize) / 2 ** 20)} MiB free, ${usedPercent} % used`;
+    const detail = `${path}: ${sizeText(bavail * bsize)} free, ${usedPercent} % used`;
     if (usedPercent >= config.diskEventsMaxPercent) return finding(check, "bad", `${detail}: events are refused`);
     if (usedPercent >= config.diskPushMaxPercent) return finding(check, "note", `${detail}: pushes are refused`);
     return finding(check, "ok", detail);
