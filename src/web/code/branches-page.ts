@@ -48,10 +48,10 @@ export async function branchesPage(
     tab: "branches",
     title: "Branches and tags",
     marks: overallTags[comparison.overall],
-    main: section("refs", "Branches and tags")`
+    main: html`<div id="branches" data-live>${section("refs", "Branches and tags")`
 <p class="quiet">${counted(branches, "branch", "branches")}, ${counted(comparison.refs.length - branches, "tag", "tags")}. ${said}</p>
 ${lines.length > 0 && tableOf(looking, lines)}
-${pages > 1 && html`<p class="quiet">Page ${count(page)} of ${count(pages)}.</p>`}${pager(`${root}/branches`, page, page < pages, ["Before", "More"])}`,
+${pages > 1 && html`<p class="quiet">Page ${count(page)} of ${count(pages)}.</p>`}${pager(`${root}/branches`, page, page < pages, ["Before", "More"])}`}</div>`,
   });
 }
 

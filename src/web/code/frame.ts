@@ -48,7 +48,7 @@ export function repositoryFrame(site: Site, found: FoundRepository, parts: Frame
     ...(logged !== undefined && { findUrl: codeUrl(root, "find", logged) }),
     title: `${title === undefined ? "" : `${title} · `}${name} · ${site.name}`.slice(0, 200),
     main: html`<div class="repository"><p class="whose"><a class="mono" href="${ownerPath(site, found.name.owner)}" title="${npubOf(found.name.owner)}">${shortNpub(npubOf(found.name.owner))}</a> /</p>
-<div class="heading-line"><h1>${html`<a href="${root}">${foreign(name, 120)}</a>`}</h1>${marks}${found.status === "archived" && html` ${tag("mirror")}`}</div>
+<div class="heading-line" id="marks" data-live><h1>${html`<a href="${root}">${foreign(name, 120)}</a>`}</h1>${marks}${found.status === "archived" && html` ${tag("mirror")}`}</div>
 <nav class="tabs" id="tabs" data-live aria-label="Repository">${[
       link("code", "Code", ref === undefined ? root : codeUrl(root, "tree", ref)),
       link("issues", "Issues", `${root}/issues`, talk?.openIssues),
