@@ -6,8 +6,8 @@ import { faults } from "./faults.js";
 import { run, runsKept } from "./run.js";
 import { noHardships } from "./scenario.js";
 
-/** Seed 2 is the smallest world; most faults show in it already. */
-const seeds = [2, 1, ...Array.from({ length: 13 }, (_, at) => at + 3)];
+/** Seed 1 is a small world; most faults show in it already. */
+const seeds = Array.from({ length: 15 }, (_, at) => at + 1);
 
 describe("a fault that once was", () => {
   const clean = runsKept();

@@ -30,26 +30,35 @@ describe("simulator", () => {
     assert.deepEqual(run({ seed: 319 }), run({ seed: 319 }));
   });
 
-  /** The property that must catch a mistake, and what befalls the world in which it shows. */
-  const caughtBy: Readonly<Record<string, { property: number; hardships?: Partial<Hardships> }>> = {
+  /** The property that must catch a mistake, what befalls the world in which it shows, and the seed that is tried first. */
+  interface Catch {
+    readonly property?: number;
+    readonly hardships?: Partial<Hardships>;
+    readonly seed?: number;
+  }
+  const caughtBy: Readonly<Record<string, Catch>> = {
+    "one-page-only": { seed: 5 },
+    "deaf-to-rate-limits": { seed: 2 },
+    "deaf-to-removals": { seed: 3 },
     "daily-every-hour": { property: 7 },
     "retries-without-delay": { property: 7 },
     "lost-counts-as-stored": { property: 8, hardships: { diskFullMs: 3_600_000 } },
     "no-layer-four": { property: 9 },
-    "forged-lists-believed": { property: 11 },
-    "participants-forgotten": { property: 11 },
+    "forged-lists-believed": { property: 11, seed: 2 },
+    "participants-forgotten": { property: 11, seed: 2 },
   };
 
   const clean = runsKept();
   /** The others show only in a world of their own (faults.test.ts). */
   const ofFaults = new Set(faults.map(({ mistake }) => mistake));
   for (const name of Object.keys(breaks).filter((mistake) => !ofFaults.has(mistake))) {
-    const { property, hardships } = caughtBy[name] ?? {};
+    const { property, hardships, seed: first = 1 } = caughtBy[name] ?? {};
     it(`catches ${name} within ten seeds`, () => {
       const options = { hours: 2, ...(hardships && { hardships: { ...noHardships, ...hardships } }) };
       const isCaught = (problem: string): boolean =>
         property === undefined || problem.startsWith(`property ${property}:`);
-      const caught = Array.from({ length: 10 }, (_, at) => at + 1).find(
+      const seeds = new Set([first, ...Array.from({ length: 10 }, (_, at) => at + 1)]);
+      const caught = [...seeds].find(
         (seed) =>
           run({ ...options, seed, broken: name, endsAt: isCaught }).problems.some(isCaught) &&
           !clean({ ...options, seed }).problems.some(isCaught),
