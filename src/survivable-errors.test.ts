@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Overtaken } from "./git/change-refs.js";
 import { ObjectsUnavailableError } from "./git/run.js";
 import { VerifierDiedError } from "./nostr/verify/pool.js";
 import { PackStoreError } from "./packs/port.js";
@@ -12,6 +13,7 @@ const cases: readonly (readonly [what: string, error: unknown, ends: boolean])[]
   ["a busy store", new StoreBusyError("busy"), false],
   ["a closing store", new StoreClosedError("closed"), false],
   ["a shared log out of reach", new SharedLogError("unreachable", "gone"), false],
+  ["a plan that was overtaken too often", new Overtaken("others were quicker"), false],
   ["a pack store out of reach", new ObjectsUnavailableError("unreachable", "gone"), false],
   ["a fault of the pack store itself", new PackStoreError("unreachable", "gone"), false],
   ["threads that died over the same signatures twice", new VerifierDiedError("died"), false],

@@ -1,9 +1,10 @@
 // Faults that pass by themselves or with a little room: a full disk, a busy or closing store, a git process or its
-// launcher that was killed, a pack store that cannot be reached, threads that died while they checked signatures, no descriptor
-// left. What met one is refused or done again later; the server goes on. Everything else nobody expected, and it ends the
-// process (run-until-signal.ts).
+// launcher that was killed, a pack store that cannot be reached, a plan that others overtook too often, threads that died while
+// they checked signatures, no descriptor left. What met one is refused or done again later; the server goes on. Everything
+// else nobody expected, and it ends the process (run-until-signal.ts).
 
 import type { Logger } from "./config/logging.js";
+import { Overtaken } from "./git/change-refs.js";
 import { LauncherError } from "./git/launcher.js";
 import { GitError, ObjectsUnavailableError } from "./git/run.js";
 import { VerifierDiedError } from "./nostr/verify/pool.js";
@@ -20,6 +21,7 @@ export function isPassing(error: unknown): boolean {
     error instanceof LauncherError ||
     error instanceof GitError ||
     error instanceof ObjectsUnavailableError ||
+    error instanceof Overtaken ||
     error instanceof VerifierDiedError ||
     // By name: a server that is alone does not load what machines share.
     (error instanceof Error && error.name === "PackStoreError");

@@ -189,16 +189,27 @@ export function* changedRepositories(commit: Commit): Iterable<string> {
 
 /** Its directory is gone. */
 export async function removeRefs(tx: Transaction, name: RepositoryName): Promise<void> {
+  while (await removeSomeRefs(tx, name, rowsAtOnce));
+  tx.deleteRow("refs", rowKey(name));
+  forgetAligned(tx, name);
+}
+
+/** False: none is left. For a log whose changes may not be large. */
+export async function removeSomeRefs(tx: Transaction, name: RepositoryName, limit: number): Promise<boolean> {
   const keys: string[] = [];
   const named: Oid[] = [];
-  for await (const [key, text] of tx.rows<string>("refs", { prefix: refPrefix(name) })) {
+  for await (const [key, text] of tx.rows<string>("refs", { prefix: refPrefix(name), limit })) {
     keys.push(key);
     named.push(...(text.split(" ") as Oid[]));
   }
   await removeTips(tx, name, named);
-  for (const key of [...keys, rowKey(name)]) tx.deleteRow("refs", key);
-  tx.deleteRow("aligned", repositoryKey(name));
+  for (const key of keys) tx.deleteRow("refs", key);
+  return keys.length === limit;
 }
+
+/** This machine has no files of it. */
+export const forgetAligned = (tx: Transaction, name: RepositoryName): void =>
+  tx.deleteRow("aligned", repositoryKey(name));
 
 /** Git's own files have at least this version, on disk. */
 export async function recordAligned(tx: Transaction, name: RepositoryName, version: number): Promise<void> {
@@ -209,7 +220,7 @@ export async function recordAligned(tx: Transaction, name: RepositoryName, versi
   if (known < version) tx.setRow("aligned", repositoryKey(name), version);
 }
 
-/** Repositories whose files may be older than their rows. Not inside a transaction. */
+/** Repositories whose files may not be what their rows say. Not inside a transaction. */
 export async function* unalignedRepositories(reader: TableReader): AsyncIterable<RepositoryName> {
   let after: string | undefined;
   for (;;) {
@@ -219,7 +230,8 @@ export async function* unalignedRepositories(reader: TableReader): AsyncIterable
       after = key;
       count += 1;
       const aligned = (await reader.row<number>("aligned", repositoryKey(row))) ?? 0;
-      if (aligned < row.version) yield row;
+      // A later version is of one that was removed by another machine, and made again.
+      if (aligned !== row.version) yield row;
     }
     if (count < rowsAtOnce) return;
     await new Promise((resolve) => setImmediate(resolve));

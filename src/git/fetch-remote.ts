@@ -10,12 +10,13 @@ import type { Clock } from "../base/clock.js";
 import { ifPresent, removeAll } from "../base/durable-files.js";
 import { curlResolveEntry, type GuardedUrl } from "../net/guard.js";
 import type { ObjectFormat, Oid } from "../nostr/nip34.js";
+import { Overtaken } from "./change-refs.js";
 import { missingObjects } from "./objects.js";
 import { type QuarantineDirectory, reachedBy } from "./quarantine.js";
 import type { RefTable } from "./ref-tables.js";
 import type { GitRepository } from "./repository.js";
 import { bytesBelow, repositoryConfigs } from "./repository-files.js";
-import { checkedOid, type Git, GitError, toleratedFaults } from "./run.js";
+import { checkedOid, type Git, GitError, ObjectsUnavailableError, toleratedFaults } from "./run.js";
 
 export interface RemoteFetchLimits {
   readonly totalMs: number;
@@ -119,6 +120,10 @@ async function throughQuarantine(
   if (!reached) return badObjects;
   try {
     await repository.keep(reached);
+  } catch (error) {
+    // Packs went meanwhile, or the pack store is away: nobody is to blame, and it is asked for again.
+    if (!(error instanceof Overtaken || error instanceof ObjectsUnavailableError)) throw error;
+    return { outcome: "failed", code: "aborted", bytes };
   } finally {
     await reached.drop();
   }

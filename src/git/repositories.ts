@@ -249,17 +249,13 @@ export class Repositories {
 
   /** Directory and rows. Where machines share them the rows say it, so they go first, if it is still unwanted then. */
   async #removeWhole({ address, directory }: GitRepository, isUnwanted: IsUnwanted): Promise<boolean> {
-    const { packs, store } = this.#context;
-    const removeRows = async (tx: Transaction): Promise<boolean> => {
-      if (!(await isUnwanted(tx))) return false;
-      await packs?.listed.remove(tx, address);
+    const removeRest = async (tx: Transaction): Promise<void> => {
       await removeRefs(tx, address);
       await removeLargeFiles(tx, address);
-      return true;
     };
-    if (packs && (await packs.listed.exists(address)) && !(await store.transact(removeRows))) return false;
+    if (this.shared && !(await this.shared.removeRows(address, isUnwanted, removeRest))) return false;
     await this.#remove(directory);
-    if (packs) this.#forgetInMemory(address);
+    if (this.shared) this.#forgetInMemory(address);
     else await this.#forget(address);
     return true;
   }

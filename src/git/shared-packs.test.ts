@@ -4,7 +4,7 @@ import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { listedPacks, packList } from "../catalogue/packs.js";
-import { readRefs } from "../catalogue/refs.js";
+import { changeRefs, readRefs } from "../catalogue/refs.js";
 import { newRepositoryRow, setCatalogueRow } from "../catalogue/repositories.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
 import type { Oid, RefName } from "../nostr/nip34.js";
@@ -326,6 +326,26 @@ describe("packs that several machines share", () => {
     assert.ok(await b.repositories.removeIfEmpty(address));
     await idle();
     assert.equal(existsSync(a.repositories.open(address).directory), false);
+  });
+
+  it("one of more refs than a change of the log may hold is removed in steps", async () => {
+    const address = fresh();
+    const to = await commit("many refs");
+    await push(a, address, to);
+    await a.store.transact(async (tx) => {
+      const refs = Array.from({ length: 4_500 }, (_, n) => ({
+        ref: `refs/heads/many-${n}` as RefName,
+        value: { oid: to, peeled: undefined },
+      }));
+      await changeRefs(tx, address, refs, main);
+    });
+    assert.equal(await a.repositories.delete(address, async () => false), false);
+    assert.equal((await readRefs(a.store, address))?.refs.size, 4_501);
+    let asked = 0;
+    await a.repositories.delete(address, async () => ++asked > 0);
+    assert.ok(asked >= 4, "it is asked for each step");
+    assert.equal(await readRefs(a.store, address), undefined);
+    assert.equal(await b.repositories.exists(address), false);
   });
 
   it("one that is made anew in the other format is so on every machine", async () => {

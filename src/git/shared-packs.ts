@@ -130,10 +130,6 @@ export class SharedPacks {
     return changedPacks(commit);
   }
 
-  get packStore(): PackStore {
-    return this.#packs;
-  }
-
   /** Its row, and its directory here; no pack is fetched for it. */
   async create({ address, directory }: PackHome, wanted: () => Promise<ObjectFormat>): Promise<void> {
     await this.listed.make(address, wanted);
@@ -216,9 +212,7 @@ export class SharedPacks {
         await removePack(directory, pack.name);
         throw new ObjectsUnavailableError("lost", `${pack.name} of ${address.label} is damaged: it is looked for`);
       }
-      await this.put(address, folder, pack.name).catch((error: unknown) => {
-        throw this.#unavailable(error);
-      });
+      await this.put(address, folder, pack.name);
     }
     await this.#store.transact(async (tx) => {
       const now = await packList(tx, address);
@@ -320,12 +314,15 @@ export class SharedPacks {
       return { packs, bytes: bytesOf(packs), end, list: (tx) => this.#list(tx, address, packs, basis) };
     } catch (error) {
       end();
-      throw this.#unavailable(error);
+      throw error;
     }
   }
 
+  /** Throws ObjectsUnavailableError. */
   put(address: RepositoryAddress, folder: string, name: string): Promise<StoredPack> {
-    return putPack(this.#packs, address, folder, name, this.#clock.nowMs());
+    return putPack(this.#packs, address, folder, name, this.#clock.nowMs()).catch((error: unknown) => {
+      throw this.#unavailable(error);
+    });
   }
 
   async #list(

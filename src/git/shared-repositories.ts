@@ -2,9 +2,9 @@
 // which the change is learned; files follow in the background, or before somebody is served.
 
 import { type PackHold, setHold } from "../catalogue/packs.js";
-import { unalignedRepositories } from "../catalogue/refs.js";
+import { forgetAligned, removeSomeRefs, unalignedRepositories } from "../catalogue/refs.js";
 import { repositoryOfKey } from "../catalogue/repositories.js";
-import type { Commit, TableReader } from "../store/port.js";
+import type { Commit, TableReader, Transaction } from "../store/port.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
 import { Overtaken, type PlanBasis } from "./change-refs.js";
 import { newId } from "./listed-repositories.js";
@@ -21,6 +21,9 @@ export interface RepositoriesHost {
 
 /** Of a backup whose end nobody heard of. */
 const longestHoldMs = 86_400_000;
+
+/** Some 300 kB of a change. */
+const refsAtOnce = 2_000;
 
 export class SharedRepositories {
   readonly #background = new PackFollowers();
@@ -73,6 +76,7 @@ export class SharedRepositories {
       // One is this removal. Who uses it brings it in line, or makes it again.
       if (inUse.workersIn(address.key) > 1 || (await this.packs.listed.exists(address))) return;
       await this.host.removeCopy(address);
+      await this.context.store.transact(async (tx) => forgetAligned(tx, address), { isLocal: true });
     };
     const locked = (): Promise<void> => workLocks.run(address.key, () => refLocks.run(address.key, remove));
     await inUse.during([address.key], locked, { always: true });
@@ -89,6 +93,26 @@ export class SharedRepositories {
     for await (const { address } of directories) {
       const isGone = address && !(await this.packs.listed.exists(address));
       if (isGone) this.#background.add(address.key, () => this.#comeUp(address));
+    }
+  }
+
+  /** The rows of one that is not wanted, in changes that the log can hold. False: it is wanted. */
+  async removeRows(
+    address: RepositoryAddress,
+    isUnwanted: (reader: TableReader) => Promise<boolean>,
+    removeRest: (tx: Transaction) => Promise<void>,
+  ): Promise<boolean> {
+    const { store } = this.context;
+    if (!(await this.packs.listed.exists(address))) return true;
+    for (;;) {
+      const step = await store.transact(async (tx): Promise<"wanted" | "more" | "gone"> => {
+        if (!(await isUnwanted(tx))) return "wanted";
+        if (await removeSomeRefs(tx, address, refsAtOnce)) return "more";
+        await this.packs.listed.remove(tx, address);
+        await removeRest(tx);
+        return "gone";
+      });
+      if (step !== "more") return step === "gone";
     }
   }
 

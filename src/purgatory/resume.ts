@@ -10,6 +10,7 @@ import {
 } from "../catalogue/repositories.js";
 import { awaitedUnderPrs, waitingHints, waitingKeys } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
+import { Overtaken } from "../git/change-refs.js";
 import type { Repositories } from "../git/repositories.js";
 import { GitError, ObjectsUnavailableError } from "../git/run.js";
 import type { EventId } from "../nostr/event.js";
@@ -37,7 +38,9 @@ export async function resume(
       await work();
       return true;
     } catch (error) {
-      if (!(error instanceof GitError || error instanceof ObjectsUnavailableError)) throw error;
+      const passes =
+        error instanceof GitError || error instanceof ObjectsUnavailableError || error instanceof Overtaken;
+      if (!passes) throw error;
       parts.observer.failed(what, error);
       return false;
     }
