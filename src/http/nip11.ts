@@ -164,6 +164,7 @@ const robots = [
     "blame/",
     "raw/",
     "archive/",
+    "find/",
     "text/",
     "pulls/*/",
     "info/",

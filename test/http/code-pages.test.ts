@@ -370,6 +370,31 @@ describe("code pages", { timeout: 600_000 }, () => {
     await page("/tree/lost", 404);
   });
 
+  test("a commit that only a pull request reaches says so on its pages, and is on no branch", async () => {
+    const contributor = newKey();
+    const { folder, tip } = await world.workingCopy({ "proposed.txt": "please\n" });
+    const about = ["a", `30617:${owner.pubkey}:code`] as const;
+    const event = await world.publish(contributor, 1618, [
+      [...about],
+      ["c", tip],
+      ["clone", url],
+      ["subject", "Please"],
+    ]);
+    await page(`/commit/${tip}`, 404);
+    await world.git(folder, "push", "--quiet", url, `main:refs/nostr/${event.id}`);
+    for (const path of [
+      `/commit/${tip}`,
+      `/tree/${tip}`,
+      `/blob/${tip}/proposed.txt`,
+      `/commits/${tip}`,
+      `/blame/${tip}/proposed.txt`,
+    ]) {
+      assert.match(seen(await page(path)), /No branch and no tag has this commit: it comes from a pull request/, path);
+    }
+    assert.doesNotMatch(seen(await page(`/commit/${oids.get("refs/heads/main")}`)), /No branch and no tag/);
+    await page("/blob/main/proposed.txt", 404);
+  });
+
   test("slips are led to the page that was meant; git follows them too", async () => {
     const root = new URL(url).pathname;
     for (const [path, target] of [

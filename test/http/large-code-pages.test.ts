@@ -60,7 +60,7 @@ describe("large code pages", { timeout: 600_000 }, () => {
   });
   after(() => world.close());
 
-  test("a folder of very many files is shown a page at a time, and its files are found", async () => {
+  test("threat 33: a folder of very many files is shown a page at a time, and its files are found", async () => {
     const first = await page("/tree/main/many");
     assert.match(seen(first), new RegExp(`Entries 1 to 1,000 of ${number(files)}`));
     assert.ok(first.length < 2 ** 20, `${first.length}`);
@@ -94,7 +94,7 @@ describe("large code pages", { timeout: 600_000 }, () => {
     assert.match(seen(await page(`/commits/main/${path}/end.txt`)), /Begin/);
   });
 
-  test("a crawler that asks without end is told to come back, and others are served meanwhile", async () => {
+  test("threat 33: a crawler that asks without end is told to come back, and others are served meanwhile", async () => {
     const crawl = Array.from({ length: 300 }, async (_, index) => {
       const answer = await ask(`/blob/main/many/f${index}`, "198.51.100.9");
       await answer.arrayBuffer();
@@ -111,7 +111,7 @@ describe("large code pages", { timeout: 600_000 }, () => {
     assert.ok(answers.every(([status]) => [200, 429, 503].includes(status)));
   });
 
-  test("many who want the whole repository at once wait or are turned away; pages are made meanwhile", async () => {
+  test("threat 33: many who want the whole repository at once wait or are turned away; pages are made meanwhile", async () => {
     const flood = Array.from({ length: 40 }, async (_, index) => {
       const answer = await ask("/archive/main.zip", `203.0.113.${index}`);
       await answer.body?.cancel();

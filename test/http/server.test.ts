@@ -219,7 +219,12 @@ describe("the HTTP server", { timeout: 900_000 }, () => {
     const { body } = await ask("/.well-known/nostr.json?name=_");
     assert.equal((JSON.parse(body) as { names: Record<string, string> }).names._, key.pubkey);
     assert.deepEqual(JSON.parse((await ask("/.well-known/nostr.json?name=__proto__")).body), { names: {} });
-    assert.match((await ask("/robots.txt")).body, /^User-agent: \*/);
+    const robots = (await ask("/robots.txt")).body;
+    assert.match(robots, /^User-agent: \*/);
+    for (const page of ["commit", "compare", "blame", "raw", "archive"]) {
+      assert.ok(robots.includes(`Disallow: /*.git/${page}/\n`), page);
+    }
+    assert.doesNotMatch(robots, /\.git\/(?:tree|blob)/);
   });
 
   test("WebSockets are taken at / and the base path only; other paths are 404, other protocols not taken up", async () => {
