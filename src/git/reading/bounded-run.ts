@@ -15,7 +15,7 @@ export type RunEnd = "complete" | "cut" | "late" | "failed";
 const usualMs = 8_000;
 const cpuSeconds = 8;
 const memoryBytes = 768 * 2 ** 20;
-const niceness = 5;
+const niceness = 10;
 
 /** Hands over what git says piece by piece; `false` means enough. Never throws for what git says about a repository. */
 export async function runBounded(

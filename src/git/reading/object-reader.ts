@@ -20,7 +20,7 @@ export interface ReadObject {
 const maxProcesses = 6;
 const idleMs = 30_000;
 /** One that lives longer is started anew: it may hold packs open that were replaced long ago. */
-const limits = { wallClockMs: 15 * 60_000, memoryBytes: 768 * 2 ** 20, niceness: 5 };
+const limits = { wallClockMs: 15 * 60_000, memoryBytes: 768 * 2 ** 20, niceness: 10 };
 /** For one object: a disk that does not answer must not hold a reader for ever. */
 const answerMs = 10_000;
 

@@ -43,7 +43,7 @@ const maxKeptBlobBytes = 2 ** 20;
 
 /** Of files and archives that are passed on as git reads them, as fast as their readers take them. */
 const streams = { total: 6, perRepository: 4, perIp: 2, maxQueued: 16, keptForOthers: 2 };
-const streamLimits = { wallClockMs: 15 * 60_000, memoryBytes: 768 * 2 ** 20, niceness: 5 };
+const streamLimits = { wallClockMs: 15 * 60_000, memoryBytes: 768 * 2 ** 20, niceness: 10 };
 /** Packing is work, not only reading: a tree made to be endless is given up. */
 const archiveLimits = { ...streamLimits, cpuSeconds: 60 };
 

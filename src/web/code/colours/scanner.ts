@@ -4,9 +4,6 @@
 
 import { type Grammar, type Look, lookNames, type StringRule } from "./grammar.js";
 
-/** Stretches one after the other: begin, end, index in `lookNames`. */
-export type Stretches = readonly number[];
-
 const lookIndex = new Map(lookNames.map((name, index) => [name, index]));
 
 const isDigit = (code: number): boolean => code >= 0x30 && code <= 0x39;
@@ -19,6 +16,7 @@ const backslash = 0x5c;
 /** How far is looked ahead for what decides between two looks. */
 const lookAhead = 40;
 
+/** Stretches one after the other: begin, end, index in `lookNames`. */
 export function scan(text: string, grammar: Grammar): number[] {
   const scanner = new Scanner(text);
   scanner.scan(grammar, 0, text.length);

@@ -140,7 +140,7 @@ export function wordFigures(pairs: readonly (readonly [string, string])[]): numb
 if (parentPort && workerData === threadName) {
   const port = parentPort;
   // Where a priority is a thread's own: pages wait for events and pushes.
-  if (process.platform === "linux") setPriority(5);
+  if (process.platform === "linux") setPriority(10);
   port.postMessage("online");
   port.on("message", (question: Question) => {
     const answer =
