@@ -12,7 +12,6 @@ const workedOut: readonly string[] = [
   "NGIT_DATABASE_URL_FILE",
   "NGIT_DATABASE_SCHEMA",
   "NGIT_NODE_NAME",
-  "NGIT_PACK_STORE",
   "NGIT_S3_ENDPOINT",
   "NGIT_S3_REGION",
   "NGIT_S3_ACCESS_KEY_ID",
