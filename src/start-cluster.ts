@@ -87,7 +87,7 @@ export async function startClusterServer(parts: StartParts): Promise<Server> {
     return { ...server, close: () => closing.close() };
   } catch (error) {
     await closing.close();
-    throw error instanceof ClusterRefusal ? new StartRefusal(error.message) : error;
+    throw error instanceof ClusterRefusal ? new StartRefusal(`${error.message} (${error.code})`) : error;
   }
 }
 

@@ -156,7 +156,7 @@ test("a machine that cannot take part says why at its start and leaves nothing o
   mkdirSync(folders.folder("unshared"));
   assert.match(
     await refusalOf({ NGIT_PACK_STORE: `directory:${folders.folder("unshared")}` }),
-    /^StartRefusal: .* is not the one the other machines use/,
+    /^StartRefusal: .* is not the one the other machines use.*\(pack-store-not-shared\)$/,
   );
   assert.match(
     await refusalOf({ NGIT_RELAY_OWNER_NSEC: "cd".repeat(32) }),
