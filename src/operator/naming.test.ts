@@ -6,6 +6,7 @@ import { keyFrom } from "../nostr/testing/signed.js";
 import {
   entryNamed,
   eventNamed,
+  growthSentences,
   keyNamed,
   networkNamed,
   networkText,
@@ -60,4 +61,17 @@ test("networks have one spelling", () => {
     assert.equal(network && networkText(network), shown);
   }
   for (const bad of ["", "300.1.1.1", "10.0.0.0/33", "example.com"]) assert.equal(networkNamed(bad), undefined);
+});
+
+test("what grew while repositories were tidied is told by its kind; what shrank needs no words", () => {
+  const tidied = (bytesBefore: number, bytesAfter: number, objectBytesBefore: number, objectBytesAfter: number) =>
+    growthSentences({ bytesBefore, bytesAfter, objectBytesBefore, objectBytesAfter });
+  assert.deepEqual(tidied(1_000, 1_000, 900, 900), []);
+  assert.deepEqual(tidied(1_000, 900, 500, 800), []);
+  assert.deepEqual(tidied(1_000, 1_548, 900, 900), [
+    "548 bytes more are indexes and bitmaps, which make clones and pages quicker",
+  ]);
+  const [indexes, objects] = tidied(1_000, 5_096, 900, 2_948);
+  assert.match(indexes ?? "", /^2 KiB more are indexes/);
+  assert.match(objects ?? "", /^2 KiB more are objects that lay outside of packs/);
 });
