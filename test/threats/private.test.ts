@@ -332,6 +332,13 @@ describe("threats to a private service", { timeout: 300_000 }, () => {
     });
     assert.equal(metrics.status, 200);
     assert.doesNotMatch(metrics.text, /topsecret|npub1/);
+    for (const type of ["token", "signature"]) {
+      const counted = new RegExp(
+        `^ngit_http_credentials_refused_total\\{type="${type}",reason="unknown"\\} [1-9]`,
+        "m",
+      );
+      assert.match(metrics.text, counted, "what opened nothing is counted");
+    }
     const loud = log.filter(({ level }) => !["trace", "debug"].includes(level));
     assert.ok(loud.length > 0);
     for (const line of loud) assert.doesNotMatch(JSON.stringify(line), /topsecret/);
