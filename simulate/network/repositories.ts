@@ -4,7 +4,8 @@ import type { NostrEvent, Pubkey } from "../../src/nostr/event.js";
 import { announcement, makeEvent, newPubkey, startWallMs } from "../events.js";
 import type { Chance } from "../random.js";
 import type { Library, Shelved } from "./library.js";
-import { hostOf } from "./server.js";
+
+export const hostOf = (server: number): string => `grasp-${server}.example`;
 
 const kindBytes = { announcement: 900, state: 700, root: 1_100, reply: 650 };
 

@@ -12,8 +12,8 @@ import { KeptRows } from "../kept-rows.js";
 import type { Chance } from "../random.js";
 import type { Timeline } from "../timeline.js";
 import type { Library, Shelved } from "./library.js";
-import type { Repository } from "./repositories.js";
-import type { Wire, Wires } from "./wires.js";
+import { hostOf, type Repository } from "./repositories.js";
+import type { End, Wire, Wires } from "./wires.js";
 
 export interface Surroundings {
   readonly timeline: Timeline;
@@ -33,7 +33,7 @@ interface Listener {
 
 const maxLimit = 5_000;
 
-export class NetworkServer {
+export class NetworkServer implements End {
   readonly host: string;
   #core: SyncCore;
   readonly #kept = new KeptRows();
@@ -268,11 +268,7 @@ export class NetworkServer {
   }
 
   /** What it has and the other lacks; what waits with the other is not lacking. */
-  compare(
-    filter: Filter,
-    other: NetworkServer,
-    here: (equal: number, missing: EventId[], theirs: number) => void,
-  ): void {
+  compare(filter: Filter, other: End, here: (equal: number, missing: EventId[], theirs: number) => void): void {
     const { library } = this.around;
     let equal = 0;
     let theirs = 0;
@@ -297,8 +293,6 @@ export class NetworkServer {
     return this.#core.snapshot(this.#now());
   }
 }
-
-export const hostOf = (number: number): string => `grasp-${number}.example`;
 
 /** The repository an event of the model is about: the one its `a` or `A` names, or its own. */
 export function coordinateOf(event: NostrEvent): string {

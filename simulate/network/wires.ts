@@ -3,19 +3,32 @@
 
 import type { RelayLimits } from "../../src/net/relay-dialer.js";
 import type { EventId } from "../../src/nostr/event.js";
+import type { Filter } from "../../src/nostr/filter.js";
 import type { Command, Input } from "../../src/sync/core/messages.js";
 import type { Chance } from "../random.js";
 import type { Timeline } from "../timeline.js";
 import type { Shelved } from "./library.js";
-import type { NetworkServer } from "./server.js";
 import { connectBytes, eoseFrameBytes, eventFrameBytes, filterBytes, reconciliation } from "./wire-costs.js";
+
+/** A server, as its wires know it: a follower on one end, a relay on the other. */
+export interface End {
+  readonly number: number;
+  readonly host: string;
+  readonly isUp: boolean;
+  tell(input: Input): void;
+  isWaiting(id: EventId): boolean;
+  listen(wire: Wire, subscription: string, filters: readonly Filter[]): Shelved[];
+  unlisten(wire: Wire, subscription: string): void;
+  hungUp(wire: Wire): void;
+  compare(filter: Filter, other: End, here: (equal: number, missing: EventId[], theirs: number) => void): void;
+}
 
 /** A socket: `from` follows the relay of `to`. */
 export interface Wire {
   readonly id: number;
   readonly link: number;
-  readonly from: NetworkServer;
-  readonly to: NetworkServer;
+  readonly from: End;
+  readonly to: End;
   readonly latencyMs: number;
   isOpen: boolean;
 }
@@ -53,12 +66,12 @@ type Subscribe = Extract<Command, { type: "subscribe" }>;
 type Reconcile = Extract<Command, { type: "reconcile" }>;
 
 export class Wires {
-  #servers: ReadonlyMap<string, NetworkServer> = new Map();
+  #servers: ReadonlyMap<string, End> = new Map();
   /** By follower and relay. */
-  readonly #wires = new Map<NetworkServer, Map<string, Wire>>();
+  readonly #wires = new Map<End, Map<string, Wire>>();
   readonly #loads: Load[] = [];
   /** Servers on the other side of the cut. */
-  #cutOff: ReadonlySet<NetworkServer> = new Set();
+  #cutOff: ReadonlySet<End> = new Set();
   #nextId = 1;
 
   constructor(
@@ -66,12 +79,12 @@ export class Wires {
     private readonly chance: Chance,
   ) {}
 
-  connectAll(servers: readonly NetworkServer[]): void {
+  connectAll(servers: readonly End[]): void {
     this.#servers = new Map(servers.map((server) => [server.host, server]));
     for (const server of servers) this.#loads[server.number] = noLoad();
   }
 
-  loadOf(server: NetworkServer): Load {
+  loadOf(server: End): Load {
     return this.#loads[server.number]!;
   }
 
@@ -80,22 +93,22 @@ export class Wires {
   }
 
   /** Nobody inside talks to anybody outside until it is called again. */
-  partition(inside: ReadonlySet<NetworkServer>): void {
+  partition(inside: ReadonlySet<End>): void {
     this.#cutOff = inside;
     for (const wires of this.#wires.values())
       for (const wire of [...wires.values()]) if (!this.#isPassable(wire.from, wire.to)) this.#cut(wire);
   }
 
-  #isPassable(from: NetworkServer, to: NetworkServer): boolean {
+  #isPassable(from: End, to: End): boolean {
     return this.#cutOff.has(from) === this.#cutOff.has(to);
   }
 
-  #carry(from: NetworkServer, to: NetworkServer, bytes: number): void {
+  #carry(from: End, to: End, bytes: number): void {
     this.loadOf(from).bytesSent += bytes;
     this.loadOf(to).bytesReceived += bytes;
   }
 
-  dial(from: NetworkServer, relay: string, link: number): void {
+  dial(from: End, relay: string, link: number): void {
     const to = this.#servers.get(relay);
     this.loadOf(from).dials += 1;
     const latencyMs = this.chance.between(10, 120);
@@ -116,12 +129,12 @@ export class Wires {
     });
   }
 
-  #wire(from: NetworkServer, { relay, link }: OfLink): Wire | undefined {
+  #wire(from: End, { relay, link }: OfLink): Wire | undefined {
     const wire = this.#wires.get(from)?.get(relay);
     return wire?.link === link && wire.isOpen ? wire : undefined;
   }
 
-  hangUp(from: NetworkServer, of: OfLink): void {
+  hangUp(from: End, of: OfLink): void {
     const wire = this.#wire(from, of);
     if (wire) this.#end(wire);
   }
@@ -140,7 +153,7 @@ export class Wires {
     this.timeline.after(this.chance.between(10, 60_000), () => from.tell({ type: "closed", relay: to.host, link }));
   }
 
-  stopped(server: NetworkServer): void {
+  stopped(server: End): void {
     for (const wire of [...(this.#wires.get(server)?.values() ?? [])]) this.#end(wire);
     for (const [from, wires] of this.#wires) {
       const wire = wires.get(server.host);
@@ -157,7 +170,7 @@ export class Wires {
     });
   }
 
-  subscribe(from: NetworkServer, command: Subscribe): void {
+  subscribe(from: End, command: Subscribe): void {
     const wire = this.#wire(from, command);
     if (!wire) return;
     this.#asked(wire, 30 + command.filters.reduce((sum, filter) => sum + filterBytes(filter), 0));
@@ -179,14 +192,14 @@ export class Wires {
     this.#carry(wire.from, wire.to, bytes);
   }
 
-  unsubscribe(from: NetworkServer, command: OfLink & { readonly subscription: string }): void {
+  unsubscribe(from: End, command: OfLink & { readonly subscription: string }): void {
     const wire = this.#wire(from, command);
     if (!wire) return;
     this.#carry(from, wire.to, 20);
     this.timeline.after(wire.latencyMs, () => wire.to.unlisten(wire, command.subscription));
   }
 
-  reconcile(from: NetworkServer, command: Reconcile): void {
+  reconcile(from: End, command: Reconcile): void {
     const wire = this.#wire(from, command);
     if (!wire) return;
     const { relay, link, session, filter, maxMissing } = command;
