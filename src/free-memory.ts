@@ -69,7 +69,7 @@ export class MemoryWatch {
 }
 
 /** What is done to the process; a test may put another in its place. */
-export interface ProcessMemory {
+interface ProcessMemory {
   readonly limitBytes: number;
   use(): MemoryUse;
   collect(): void;

@@ -121,7 +121,7 @@ export class Connection {
 export const noLongerWanted = new Error("the client no longer wants this");
 
 /** Lets a few through at a time; the rest wait in order. What waits is bounded by whoever asks (open subscriptions). */
-export class ConcurrencyLimit {
+class ConcurrencyLimit {
   #free: number;
   #waiting: (() => void)[] = [];
 
