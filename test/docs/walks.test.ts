@@ -27,7 +27,7 @@ interface Walk {
 const walks = {
   event: {
     heading: "A client's event, from frame to OK",
-    mostFiles: 40,
+    mostFiles: 41,
     told: ["src/sync/", "src/hunt/"],
   },
   push: {

@@ -44,6 +44,7 @@ type Work = (abilities: Abilities, config: Config, place: ClusterPlace) => Promi
 
 function verb(family: Command, abilities: Abilities, name: string, help: string, work: Work): void {
   const command = family.command(name).description(help);
+  command.addHelpText("after", `\nExamples:\n  holdfast cluster ${name}\n  holdfast cluster ${name} --json`);
   answering(command, abilities, async (config) => {
     if (config.databaseBackend !== "postgres") {
       throw new CommandFailure(
