@@ -2,7 +2,7 @@
 // happen when parts of a cluster fail. Each suite starts a PostgreSQL of its own in a folder of its own, on loopback.
 // What cannot be installed is printed as not run, never as passed.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -77,12 +77,14 @@ function earlierProgram() {
   if (commit === "") return undefined;
   const folder = join(homedir(), ".cache", "holdfast", `earlier-${commit.slice(0, 12)}`);
   const program = join(folder, "dist", "src", "main.js");
-  if (existsSync(program)) return program;
   mkdirSync(folder, { recursive: true });
+  // The checkout it was built from may be gone: it takes the packages of this one.
+  rmSync(join(folder, "node_modules"), { recursive: true, force: true });
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+  if (existsSync(program)) return program;
   const packed = spawnSync("git", ["archive", commit], { cwd: root, maxBuffer: 2 ** 28 });
   if (packed.status !== 0 || spawnSync("tar", ["-x", "-C", folder], { input: packed.stdout }).status !== 0)
     return undefined;
-  if (!existsSync(join(folder, "node_modules"))) symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
   spawnSync(process.execPath, [tsc, "-p", join(folder, "tsconfig.server.json")], {
     cwd: folder,

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { NostrEvent } from "../../src/nostr/event.js";
 import { npubOf } from "../../src/nostr/nip19.js";
+import type { RelayList } from "../../src/operator/relays.js";
 import type { GitCopy, RelayCopy, Verified } from "../../src/operator/verified.js";
 import type { Ended } from "../cli/run.js";
 import { Story } from "../harness/grasp-story.js";
@@ -84,6 +85,24 @@ test("a repository that is the same everywhere: every copy is named, exit 0, and
   assert.equal((await here.git("init", "-q", "--bare", `${plain.folder}/${identifier}.git`)).code, 0);
   await push(`${plain.folder}/${identifier}.git`, "main");
   assert.ok(await until(() => there.isServed(state as never)));
+  // What differs later must be found by the comparison, not brought by a first sync that is still under way: since the
+  // push the repository's talk is followed and asked for too.
+  const isTalkRead = (): boolean =>
+    ["#a", "#A", "#q"].every((tag) => {
+      const asked = relay.heard.flatMap(({ verb, rest: [subscription, ...filters] }) => {
+        const isIt =
+          verb === "REQ" && String(subscription).startsWith("h") && filters.some((one) => tag in Object(one));
+        return isIt ? [subscription] : [];
+      });
+      const closed = relay.heard.filter(({ verb, rest }) => verb === "CLOSE" && asked.includes(rest[0]));
+      // Both servers follow the relay.
+      return asked.length >= 2 && closed.length >= asked.length;
+    });
+  const isInStep = async (): Promise<boolean> => {
+    const { relays } = await here.operate<RelayList>("relays.list", {});
+    return relays.find((one) => one.relay === relay.key)?.inStep === true;
+  };
+  assert.ok(await until(async () => isTalkRead() && (await isInStep())), "in step with the relay");
 
   const { ended, answer } = await verified();
   assert.equal(ended.code, 0, ended.stdout + ended.stderr);

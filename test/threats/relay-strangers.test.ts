@@ -284,8 +284,11 @@ describe("threat 31", { timeout: 500_000 }, () => {
       `127.0.0.1:${remote}`,
     ];
     const knows = (text: string, asked: string): string | undefined =>
-      // What the stranger himself wrote into the address he knows already.
-      secrets.find((secret) => text.includes(secret) && !asked.includes(secret));
+      // What the stranger himself wrote into the address he knows already; an npub is the key in another writing.
+      secrets.find(
+        (secret) =>
+          text.includes(secret) && !asked.includes(secret) && !(secret === hidden.pubkey && asked.includes(npub)),
+      );
     const repository = `/${npub}/hidden-project.git`;
     const paths = [
       ...["/api", "/api/", "/api/status", "/api/purgatory", "/api/purgatory?limit=50", "/api/repos", "/api/bans"],
