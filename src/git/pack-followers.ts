@@ -16,7 +16,11 @@ export class PackFollowers {
   }
 
   #begin(): void {
-    const running = this.#run().finally(() => this.#running.delete(running));
+    const running = this.#run().finally(() => {
+      this.#running.delete(running);
+      // What came after the last look and before this turn found everybody at work.
+      if (this.#waiting.size > 0) this.#begin();
+    });
     this.#running.add(running);
   }
 

@@ -87,10 +87,14 @@ export class RepositoryRefs {
    * can be had. Undefined: they are here.
    */
   ready({ tolerant = false } = {}): Promise<void> | undefined {
-    const { packs, inUse } = this.context;
+    const { packs, inUse, swept, refLocks } = this.context;
     if (!packs || packs.isReady(this.key)) return undefined;
     // Housekeeping makes way: what it joins changes.
-    return inUse.during([this.key], () => packs.bringHere(this, { tolerant }));
+    return inUse.during([this.key], async () => {
+      // First: a sweep would take packs that are being put into place for what a crash left.
+      if (!swept.has(this.key)) await refLocks.run(this.key, () => this.#sweepOnce());
+      await packs.bringHere(this, { tolerant });
+    });
   }
 
   async refs(): Promise<RefTable> {
@@ -116,7 +120,11 @@ export class RepositoryRefs {
 
   async #sweepOnce(): Promise<void> {
     if (this.context.swept.has(this.key)) return;
-    await sweepRepositoryFiles(this.directory, await this.expectedFormat());
+    // One that is now in another format is made anew before its objects are used (SharedPacks): new settings alone would hide
+    // that its files are still the old ones.
+    const staysAsItIs = this.context.packs && (await hasOurConfig(this.directory));
+    const format = staysAsItIs ? formatIn(this.directory) : await this.expectedFormat();
+    await sweepRepositoryFiles(this.directory, format);
     this.context.swept.add(this.key);
   }
 
@@ -143,12 +151,20 @@ export class RepositoryRefs {
 
   /** Before git is run on this repository's refs: resolves when its files say what the rows say. */
   async bringInLine(): Promise<void> {
-    const { behind, inUse, refLocks } = this.context;
-    await this.ready();
-    const work = behind.get(this.key);
-    if (!work || work.isStuck) return;
-    // Housekeeping makes way for who writes. Before the ref lock, which it may wait for.
-    await inUse.during([this.key], () => refLocks.run(this.key, () => this.project()));
+    const { behind, inUse, refLocks, packs } = this.context;
+    for (let isDone = false; !isDone; ) {
+      await this.ready();
+      const work = behind.get(this.key);
+      if (!work || work.isStuck) return;
+      const projectIfReady = async (): Promise<boolean> => {
+        // Another machine brought packs meanwhile: what the rows name now may be in those.
+        if (packs && !packs.isReady(this.key)) return false;
+        await this.project();
+        return true;
+      };
+      // Housekeeping makes way for who writes. Before the ref lock, which it may wait for.
+      isDone = await inUse.during([this.key], () => refLocks.run(this.key, projectIfReady));
+    }
   }
 
   /** git cannot hold some of the refs, because their objects are not here. */
@@ -159,9 +175,11 @@ export class RepositoryRefs {
   /** The version that the files have; undefined when they cannot have it. */
   async alignedVersion(): Promise<number | undefined> {
     await this.bringInLine();
-    return await this.context.refLocks.run(this.key, async () =>
-      this.context.behind.has(this.key) ? undefined : (await this.#table()).version,
-    );
+    return await this.context.refLocks.run(this.key, async () => {
+      const { version } = await this.#table();
+      // Asked last: another machine may have changed refs while they were read.
+      return this.context.behind.has(this.key) ? undefined : version;
+    });
   }
 
   /** Compares all files with the rows and mends what differs. Answers the refs that did, HEAD among them. */
@@ -216,10 +234,18 @@ export class RepositoryRefs {
     const { behind, alignment, changed } = this.context;
     const work = behind.get(this.key);
     if (!work) return;
-    if ((await ifPresent(readFile(join(this.directory, "HEAD")))) === undefined) return void behind.delete(this.key);
+    let mark = work;
+    // What another machine changed since makes the files fall behind anew, whatever came of this.
+    const settle = (left?: Behind): void => {
+      if (behind.get(this.key) !== mark) return;
+      if (left) behind.set(this.key, left);
+      else behind.delete(this.key);
+      mark = left ?? mark;
+    };
+    if ((await ifPresent(readFile(join(this.directory, "HEAD")))) === undefined) return settle();
     const table = await this.#table();
     // No row speaks of it: its files are not ours to change.
-    if (table.version === 0) return void behind.delete(this.key);
+    if (table.version === 0) return settle();
     if ((await readHead(this.directory)) !== table.head) {
       await replaceFile(join(this.directory, "HEAD"), `ref: ${table.head}\n`);
     }
@@ -233,15 +259,14 @@ export class RepositoryRefs {
     }
     let isStuck = false;
     if (result.code !== 0) {
-      behind.set(this.key, { names: undefined });
+      settle({ names: undefined });
       if (result.signal) throw new GitError("update-ref", result);
       const possible = await this.#possible(await this.#differences(table));
       const rest = await this.#write(possible);
       if (rest.code !== 0) throw new GitError("update-ref", rest);
       isStuck = true;
     }
-    if (isStuck) behind.set(this.key, { names: undefined, isStuck });
-    else behind.delete(this.key);
+    settle(isStuck ? { names: undefined, isStuck } : undefined);
     changed(this.address);
     if (isStuck) alignment.failed(new GitError("update-ref", result));
     else alignment.add(this);

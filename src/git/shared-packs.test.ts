@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, describe, it } from "node:test";
+import { after, before, describe, it, type TestContext } from "node:test";
 import { listedPacks, packList } from "../catalogue/packs.js";
 import { changeRefs, readRefs } from "../catalogue/refs.js";
 import { newRepositoryRow, setCatalogueRow } from "../catalogue/repositories.js";
@@ -10,6 +10,7 @@ import type { EventId, Pubkey } from "../nostr/event.js";
 import type { Oid, RefName } from "../nostr/nip34.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
 import { Overtaken, RefChanges } from "./change-refs.js";
+import { PackFollowers } from "./pack-followers.js";
 import { copyObjects } from "./quarantine.js";
 import type { GitRepository } from "./repository.js";
 import { packsIn } from "./repository-files.js";
@@ -33,6 +34,12 @@ describe("packs that several machines share", () => {
 
   const fresh = (area: "main" | "prs" = "main"): RepositoryAddress =>
     diskAddress({ owner, identifier: `r${count++}`, area });
+  /** Gone with the test, however it ends: it would follow the others' packs, and put lost ones again. */
+  const comesLate = (test: TestContext): Machine => {
+    const late = world.machine(`late ${count}`);
+    test.after(() => late.repositories.close());
+    return late;
+  };
   const idle = async (): Promise<void> => {
     for (const { repositories } of [a, b]) await repositories.shared?.idle();
   };
@@ -91,11 +98,11 @@ describe("packs that several machines share", () => {
     assert.equal(await a.repositories.open(address).sizeBytes(), await b.repositories.open(address).sizeBytes());
   });
 
-  it("a machine without any directory has every repository, and forgets none", async () => {
+  it("a machine without any directory has every repository, and forgets none", async (test) => {
     const address = fresh();
     const oid = await commit("kept");
     await push(a, address, oid);
-    const late = world.machine("late");
+    const late = comesLate(test);
     await late.repositories.alignAll((error) => assert.fail(String(error)));
     assert.ok(await late.repositories.exists(address));
     await late.repositories.create(address);
@@ -105,7 +112,6 @@ describe("packs that several machines share", () => {
     const found: string[] = [];
     for await (const { identifier } of late.repositories.list()) found.push(identifier);
     assert.ok(found.includes(address.identifier));
-    await late.repositories.close();
   });
 
   it("a pack that no list has counts as here for nothing, and leaves", async () => {
@@ -181,11 +187,11 @@ describe("packs that several machines share", () => {
     assert.deepEqual(await b.repositories.open(address).fsck(), []);
   });
 
-  it("without the pack store what is here is served, and nothing else", async () => {
+  it("without the pack store what is here is served, and nothing else", async (test) => {
     const address = fresh();
     const oid = await commit("far away");
     await push(a, address, oid);
-    const late = world.machine(`late ${count}`);
+    const late = comesLate(test);
     await rename(world.packFolder, `${world.packFolder}-away`);
     await mkdir(world.packFolder);
     try {
@@ -201,24 +207,23 @@ describe("packs that several machines share", () => {
     late.repositories.shared?.packs.forget(address.key);
     assert.ok(await has(late, address, oid));
     assert.equal((await a.repositories.open(address).refs()).refs.get(main)?.oid, oid);
-    await late.repositories.close();
   });
 
-  it("a pack that is damaged in the pack store is put there again by a machine that has it", async () => {
+  it("a pack that is damaged in the pack store is put there again by a machine that has it", async (test) => {
     const address = fresh();
     const oid = await commit("damaged");
     await push(a, address, oid);
+    // One that is still fetching it would notice first.
+    await idle();
     const [pack] = await listedPacks(a.store, address);
     assert.ok(pack);
     await writeFile(join(world.packFolder, `${pack.stored}.pack`), "rotten");
-    const late = world.machine(`late ${count}`);
+    const late = comesLate(test);
     await assert.rejects(has(late, address, oid), ObjectsUnavailableError);
-    await a.repositories.shared?.idle();
-    await b.repositories.shared?.idle();
+    await idle();
     assert.equal((await packList(a.store, address))?.lost, undefined, "it is there again");
     late.repositories.shared?.packs.forget(address.key);
     assert.ok(await has(late, address, oid));
-    await late.repositories.close();
   });
 
   it("a pack that nobody has any more leaves the list when its objects have been brought again", async () => {
@@ -234,10 +239,12 @@ describe("packs that several machines share", () => {
     }
     await rm(join(world.packFolder, `${pack.stored}.pack`));
     const losses: string[] = [];
-    a.repositories.shared?.onLoss(({ key }) => losses.push(key));
+    for (const { name, repositories } of [a, b])
+      repositories.shared?.onLoss(({ key }) => losses.push(`${name} ${key}`));
     await assert.rejects(has(b, address, oid), ObjectsUnavailableError);
     await idle();
-    assert.ok(losses.includes(address.key), "the others hear of it");
+    assert.ok(losses.includes(`a ${address.key}`), "the others hear of it");
+    assert.ok(losses.includes(`b ${address.key}`), "and so does the one that noticed: it may be the one that hunts");
     const repository = b.repositories.open(address);
     assert.equal(await repository.dropDamagedPacks(), false, "its objects are not here");
     const quarantine = await repository.quarantine({ evenDamaged: true });
@@ -360,5 +367,21 @@ describe("packs that several machines share", () => {
     const format = await world.git.mustRun(["rev-parse", "--show-object-format"], { directory: repository.directory });
     assert.equal(format.toString().trim(), "sha256");
     assert.equal(await a.repositories.remakeInFormat(address), false);
+  });
+});
+
+describe("work that nobody waits for", () => {
+  it("is begun whenever it comes, also in the moment in which the work before it ends", async () => {
+    for (let turns = 0; turns < 20; turns++) {
+      const followers = new PackFollowers();
+      for (const key of ["one", "two"]) followers.add(key, async () => undefined);
+      for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+      let isDone = false;
+      followers.add("three", async () => {
+        isDone = true;
+      });
+      await followers.idle();
+      assert.ok(isDone, `after ${turns} turns`);
+    }
   });
 });

@@ -99,6 +99,8 @@ export class SharedPacks {
   /** Which repositories there are, and with which packs. */
   readonly listed: ListedRepositories;
   readonly unclaimed: UnclaimedPacks;
+  /** This machine was the first to notice that packs are lost. */
+  onLost: (address: RepositoryAddress) => void = () => undefined;
   readonly files: SharedFiles;
   readonly leads: () => boolean;
   readonly repositoryLocks: RepositoryLocks | undefined;
@@ -166,8 +168,9 @@ export class SharedPacks {
           if (!state.isStale && isWhole) this.#ready.add(key);
           if (!state.isStale) return;
         } catch (error) {
-          if (!(error instanceof ObjectsUnavailableError)) throw error;
-          this.#failed.set(key, { error, untilMs: this.#clock.monotonicMs() + askAgainMs });
+          const untilMs = this.#clock.monotonicMs() + askAgainMs;
+          // With another list the next attempt may end otherwise.
+          if (error instanceof ObjectsUnavailableError && !state.isStale) this.#failed.set(key, { error, untilMs });
           throw error;
         } finally {
           this.#underWay.delete(key);
@@ -249,8 +252,8 @@ export class SharedPacks {
     if (failed && !tolerant) throw failed.reason;
     if (failed) return true;
     if (lost.length === 0) return false;
-    await this.#reportLost(home.address, list, lost);
-    if (tolerant) return true;
+    const wasOld = !(await this.#reportLost(home.address, list, lost));
+    if (tolerant || wasOld) return true;
     throw new ObjectsUnavailableError(
       "lost",
       `${lost.length} packs of ${home.address.label} are lost: they are looked for`,
@@ -262,16 +265,20 @@ export class SharedPacks {
     return new ObjectsUnavailableError("unreachable", "the pack store cannot be reached: try again later", error);
   }
 
-  /** The list may have been old: what another machine retired is gone. Otherwise everybody is told. */
-  async #reportLost(address: RepositoryAddress, seen: PackList, lost: readonly string[]): Promise<void> {
+  /** Everybody is told, this machine too. False: the list was old, what another machine retired is gone; it is looked at again. */
+  async #reportLost(address: RepositoryAddress, seen: PackList, lost: readonly string[]): Promise<boolean> {
     await this.#store.upToDate();
-    await this.#store.transact(async (tx) => {
+    const outcome = await this.#store.transact(async (tx): Promise<"old" | "known" | "noted"> => {
       const list = await packList(tx, address);
-      if (!list || list.made !== seen.made || list.version !== seen.version) return;
+      if (!list || list.made !== seen.made || list.version !== seen.version) return "old";
       const all = [...new Set([...(list.lost ?? []), ...lost])].sort();
-      if (all.length !== (list.lost?.length ?? 0)) noteLost(tx, list, all);
+      if (all.length === (list.lost?.length ?? 0)) return "known";
+      noteLost(tx, list, all);
+      return "noted";
     });
-    if ((await packList(this.#store, address))?.version !== seen.version) this.forget(address.key);
+    if (outcome !== "known") this.forget(address.key);
+    if (outcome === "noted") this.onLost(address);
+    return outcome !== "old";
   }
 
   /** One that is there already stays. Throws ObjectsUnavailableError. */

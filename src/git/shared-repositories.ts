@@ -33,7 +33,10 @@ export class SharedRepositories {
     private readonly context: RepositoryContext,
     readonly packs: SharedPacks,
     private readonly host: RepositoriesHost,
-  ) {}
+  ) {
+    // No commit of another machine will tell it.
+    packs.onLost = (address) => this.#background.add(address.key, () => this.#comeUp(address));
+  }
 
   /** `keys`: repositories whose refs changed. */
   follow(commit: Commit, keys: Set<string>): void {

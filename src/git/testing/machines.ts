@@ -6,6 +6,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../base/clock.js";
+import { KeyedLock } from "../../base/keyed-lock.js";
 import { DirectoryPackStore } from "../../packs/directory.js";
 import { createMemoryStore } from "../../store/memory/memory-store.js";
 import {
@@ -76,6 +77,8 @@ export async function startMachines(clock: Clock = systemClock): Promise<Machine
 
 /** Local rows have the machine's name before them. */
 class SharedOrder {
+  /** A store joins works that wait into one commit, and a commit is one machine's. */
+  readonly #turns = new KeyedLock();
   readonly #followers = new Map<string, Set<(commit: Commit) => Promise<void> | undefined>>();
   #writer = "";
 
@@ -107,17 +110,21 @@ class SharedOrder {
         return () => followers.delete(follow);
       },
       transact: <T>(work: (tx: Transaction) => Promise<T>, options?: TransactOptions): Promise<T> =>
-        this.store.transact((tx) => {
+        this.#turns.run("", () => {
           this.#writer = name;
-          return work(
-            proxyOf(tx, {
-              row: (table: TableName, key: string) => tx.row(table, keyOf(table, key)),
-              rows: rowsOf(tx as unknown as Store),
-              setRow: (table: TableName, key: string, value: unknown) => tx.setRow(table, keyOf(table, key), value),
-              deleteRow: (table: TableName, key: string) => tx.deleteRow(table, keyOf(table, key)),
-            }),
+          return this.store.transact(
+            (tx) =>
+              work(
+                proxyOf(tx, {
+                  row: (table: TableName, key: string) => tx.row(table, keyOf(table, key)),
+                  rows: rowsOf(tx as unknown as Store),
+                  setRow: (table: TableName, key: string, value: unknown) => tx.setRow(table, keyOf(table, key), value),
+                  deleteRow: (table: TableName, key: string) => tx.deleteRow(table, keyOf(table, key)),
+                }),
+              ),
+            options,
           );
-        }, options),
+        }),
     };
     return proxyOf(this.store, overrides);
   }
