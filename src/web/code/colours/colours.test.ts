@@ -187,7 +187,15 @@ test("colours: painted lines hold exactly the text, whatever it is and whatever 
         assert.deepEqual(lines, expected);
       },
     ),
-    { numRuns: 1_500 },
+    {
+      numRuns: 1_500,
+      // An end that would share a sign with its beginning.
+      examples: [
+        ["phtml", ["<?", ">"]],
+        ["phtml", ["<", "?>"]],
+        ["phtml", ["<?", "php", "?>"]],
+      ],
+    },
   );
 });
 const entities: Readonly<Record<string, string>> = {

@@ -275,10 +275,11 @@ class Scanner {
         this.mark(begin, at, "comment");
       } else if (grammar.processing && text.startsWith("<?", begin)) {
         const end = this.#upTo("?>", begin + 2, to);
-        const head = text.startsWith("<?php", begin) ? 5 : 2;
-        this.mark(begin, begin + head, "meta");
-        const inner = text.endsWith("?>", end) ? end - 2 : end;
-        this.scan(grammar.processing(), begin + head, inner);
+        const head = Math.min(end, begin + (text.startsWith("<?php", begin) ? 5 : 2));
+        this.mark(begin, head, "meta");
+        // In `<?>` the end would share a sign with the beginning: it is none.
+        const inner = text.endsWith("?>", end) && end - 2 >= head ? end - 2 : end;
+        this.scan(grammar.processing(), head, inner);
         this.mark(inner, end, "meta");
         at = end;
       } else if (/[!?]/.test(text[begin + 1] ?? "")) {
