@@ -1,7 +1,7 @@
 // Markup, data, settings and what builds are described with.
 
 import { type Grammar, words } from "./grammar.js";
-import { cFamily, double, javascript, type LanguageFacts, long, single } from "./languages-code.js";
+import { cFamily, double, javascript, type LanguageFacts, long, single } from "./languages-c.js";
 
 const css: Grammar = {
   blockComments: [["/*", "*/"]],

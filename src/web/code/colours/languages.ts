@@ -2,8 +2,9 @@
 // (grammar.ts).
 
 import { type Grammar, words } from "./grammar.js";
-import { cFamily, type LanguageFacts, scripts } from "./languages-code.js";
+import { cFamily, type LanguageFacts } from "./languages-c.js";
 import { dataAndMarkup } from "./languages-data.js";
+import { scripts } from "./languages-others.js";
 
 const all: Readonly<Record<string, LanguageFacts>> = { ...cFamily, ...scripts, ...dataAndMarkup };
 
