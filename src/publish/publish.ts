@@ -20,7 +20,7 @@ import {
   refsToState,
   stateDraft,
 } from "./drafts.js";
-import { PublishRefusal, type Remote, type WorkTree } from "./work-tree.js";
+import { PublishRefusal, type PushProgress, type Remote, type WorkTree } from "./work-tree.js";
 
 export interface Publication {
   readonly place: Place;
@@ -32,6 +32,7 @@ export interface Publication {
   readonly about?: { readonly name?: string; readonly description?: string };
   readonly all: boolean;
   readonly force: boolean;
+  readonly progress: PushProgress;
 }
 
 export interface Published {
@@ -99,7 +100,7 @@ export async function publishRepository(publication: Publication): Promise<Publi
     // What a pull request has brought is there already: then the state alone has moved the branch.
     const now = moved.length > 0 ? await tree.refsAt(remote) : undefined;
     const pushed = moved.filter(([name, oid]) => now?.get(name) !== oid).map(([name]) => name);
-    if (pushed.length > 0) await tree.push(remote, pushed, publication.force);
+    if (pushed.length > 0) await tree.push(remote, pushed, publication);
     return { announced, stated, isPrivate: relay.isAsking, refs, moved: moved.map(([name]) => name), pushed };
   } finally {
     relay.close();

@@ -9,6 +9,18 @@ import type { Refs } from "./drafts.js";
 
 const gitWithinMs = 60 * 60_000;
 
+const maxSaidChars = 8_192;
+
+/** What git is at, and how far. */
+export type PushProgress = (done: number, total: number, label: string) => void;
+
+const progressOfPush = /^(?:remote: )?(\w+ objects): +\d+% \((\d+)\/(\d+)\)/;
+
+function tellProgress(line: string, progress: PushProgress): void {
+  const [, label = "", done = "", total = ""] = progressOfPush.exec(line) ?? [];
+  if (label !== "") progress(Number(done), Number(total), `${label[0]?.toLowerCase()}${label.slice(1)}`);
+}
+
 interface Said {
   readonly code: number | undefined;
   readonly out: string;
@@ -32,13 +44,17 @@ export class WorkTree {
     return await this.#run(args, {});
   }
 
-  async #run(args: readonly string[], also: Readonly<Record<string, string>>): Promise<Said> {
-    const job = await this.launcher.start({
-      argv: ["git", "-C", this.folder, ...args],
+  #start(argv: readonly [string, ...string[]], also: Readonly<Record<string, string>>): ReturnType<Launcher["start"]> {
+    return this.launcher.start({
+      argv,
       // Nobody is there to answer a question.
       env: { ...this.environment, ...also, GIT_TERMINAL_PROMPT: "0", LC_ALL: "C.UTF-8" },
       limits: { wallClockMs: gitWithinMs },
     });
+  }
+
+  async #run(args: readonly string[], also: Readonly<Record<string, string>>): Promise<Said> {
+    const job = await this.#start(["git", "-C", this.folder, ...args], also);
     const out = await buffer(job.stdout).catch(() => Buffer.alloc(0));
     const { code, stderr } = await job.exit;
     return { code, out: out.toString("utf8").trim(), errors: stderr.trim() };
@@ -102,10 +118,25 @@ export class WorkTree {
     return (await this.git("merge-base", "--is-ancestor", older, newer)).code === 0;
   }
 
-  async push({ url, authorization }: Remote, refs: readonly string[], force: boolean): Promise<void> {
-    const args = ["push", "-q", ...(force ? ["--force"] : []), url, ...refs.map((ref) => `${ref}:${ref}`)];
-    const { code, errors } = await this.#run(args, this.#withHeader(url, authorization()));
-    if (code !== 0) throw new PublishRefusal(`git push failed in ${this.folder}: ${errors}`);
+  /** `progress` hears what git tells of it while it goes on. */
+  async push(
+    { url, authorization }: Remote,
+    refs: readonly string[],
+    { force, progress }: { readonly force: boolean; readonly progress: PushProgress },
+  ): Promise<void> {
+    const args = ["push", "--progress", ...(force ? ["--force"] : []), url, ...refs.map((ref) => `${ref}:${ref}`)];
+    // Git tells its progress where errors go, and those come from the launcher only at the end.
+    const argv = ["sh", "-c", 'exec git "$@" 2>&1', "git", "-C", this.folder, ...args] as const;
+    const job = await this.#start([...argv], this.#withHeader(url, authorization()));
+    let said = "";
+    for await (const chunk of job.stdout) {
+      const lines = (said + String(chunk)).split(/[\r\n]+/);
+      const rest = lines.pop() ?? "";
+      for (const line of lines) tellProgress(line, progress);
+      said = [...lines.filter((line) => !progressOfPush.test(line)), rest].join("\n").slice(-maxSaidChars);
+    }
+    const { code, stderr } = await job.exit;
+    if (code !== 0) throw new PublishRefusal(`git push failed in ${this.folder}: ${`${said}\n${stderr}`.trim()}`);
   }
 
   /** In the environment: others on this machine may read the arguments of a program. No redirect takes it elsewhere. */

@@ -5,8 +5,10 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { WebSocketServer } from "ws";
+import { Launcher } from "../../src/git/launcher.js";
 import type { Pubkey } from "../../src/nostr/event.js";
 import { npubOf } from "../../src/nostr/nip19.js";
+import { WorkTree } from "../../src/publish/work-tree.js";
 import { runProgram } from "../harness/git-server.js";
 import { HuntGitServer } from "../harness/hunt-git-server.js";
 import { newFolder, removeFolder, startInProcess, type TestServer } from "../harness/server.js";
@@ -92,6 +94,30 @@ describe("a first repository", { timeout: 300_000 }, () => {
     await commit("hello", "Again");
     await asJson("publish", at("hello"));
     assert.match(await git("ls-remote", url), /refs\/heads\/side$/m);
+  });
+
+  test("a push tells how far git is, and one that fails says why in git's words", async () => {
+    await git("init", "-q", "--bare", "bare.git");
+    const launcher = new Launcher();
+    try {
+      const tree = new WorkTree(launcher, at("hello"), { HOME: home, PATH: process.env.PATH ?? "" });
+      const told: string[] = [];
+      const push = (folder: string): Promise<void> =>
+        tree.push({ url: at(folder), authorization: () => undefined }, ["refs/heads/main"], {
+          force: false,
+          progress: (done, total, label) => void told.push(`${label} ${done === total ? "all" : "some"}`),
+        });
+      await push("bare.git");
+      assert.ok(told.includes("writing objects all"), told.join(", "));
+      assert.equal(await git("-C", "bare.git", "rev-parse", "main"), await git("-C", "hello", "rev-parse", "main"));
+      const failed = push("none.git");
+      await assert.rejects(
+        failed,
+        /^PublishRefusal: git push failed in .*hello: fatal: '.*none\.git' does not appear to be/,
+      );
+    } finally {
+      await launcher.close();
+    }
   });
 
   test("commits on the server that are not here are not lost by accident", async () => {

@@ -7,6 +7,7 @@ import type { Place, Refs } from "../../publish/drafts.js";
 import type { Published } from "../../publish/publish.js";
 import type { WorkTree } from "../../publish/work-tree.js";
 import { type Abilities, CommandFailure, type Verb } from "../abilities.js";
+import { progressBar } from "../progress.js";
 import { lineText, pairsText } from "../table.js";
 
 const usualServer = "localhost:7334";
@@ -164,7 +165,7 @@ async function withTree(abilities: Abilities, folder: string, work: (tree: WorkT
 }
 
 async function publish(
-  { clock, build }: Abilities,
+  abilities: Abilities,
   tree: WorkTree,
   place: Place,
   { key }: Own,
@@ -172,8 +173,15 @@ async function publish(
   about?: { readonly name?: string; readonly description?: string },
 ): Promise<Published> {
   const { publishRepository } = await import("../../publish/publish.js");
+  const { clock, build } = abilities;
   const userAgent = `holdfast/${build.version}`;
-  return await publishRepository({ place, key, tree, clock, userAgent, all, force, ...(about && { about }) });
+  const bar = progressBar(abilities);
+  const parts = { place, key, tree, clock, userAgent, all, force, progress: bar.report };
+  try {
+    return await publishRepository({ ...parts, ...(about && { about }) });
+  } finally {
+    bar.done();
+  }
 }
 
 /** The remote on a GRASP server: the named one, or the only one, or the one `holdfast init` made. */
