@@ -17,6 +17,8 @@ import type { Server, StartParts } from "./server.js";
 const stopWithinMs = 5000;
 /** A server that begins anew and cannot tries again after this. */
 const againMs = 10_000;
+/** One that cannot even be closed ends: whoever watches over it starts it again. */
+const closeBeforeAnewMs = 60_000;
 const standardError = 2;
 
 export interface LifeParts {
@@ -93,14 +95,23 @@ export async function runServer(parts: LifeParts): Promise<number> {
     await parts.listening(life.server);
   }
 
+  // Whoever asks a server to stop that is beginning anew waits no longer than for any other.
+  let isBeginningAnew = false;
+  void stopped.then(() => {
+    if (isBeginningAnew) clock.after(stopWithinMs - 250, () => endAtOnce(log, "it was beginning anew"));
+  });
   let signal = await endOf(stopped, life);
   while (signal instanceof Error) {
     logger.error(
       { err: signal },
       "this server begins anew: it answers nothing until its copy of the data is built again",
     );
+    isBeginningAnew = true;
+    const cancel = clock.after(closeBeforeAnewMs, () => endAtOnce(log, "closing took too long"));
     await life?.server.close();
+    cancel();
     life = await start().catch((error: unknown) => tellFailedStart(log, "error", error));
+    isBeginningAnew = false;
     signal = await (life ? endOf(stopped, life) : Promise.race([stopped, later(clock)]));
   }
   logger.info({ signal }, "stopping");

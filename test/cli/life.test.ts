@@ -83,6 +83,13 @@ test("a server whose copy of a cluster's data is of no use closes and starts aga
   assert.equal(server.stdout, once + once);
 });
 
+test("a server that cannot even be closed to begin anew ends, so that it is started again", async () => {
+  const settings = { NGIT_DATABASE_BACKEND: "memory", WORTHLESS: "1", STALL: "1" };
+  const left = new Running(settings, "misbehaving");
+  assert.equal(await left.ended, 1);
+  assert.match(left.stderr, /begins anew[\s\S]*closing took too long/);
+});
+
 test("with the memory backend nothing is written; SIGHUP reads the settings again and the server goes on; SIGINT ends it with 0", async () => {
   const data = join(folder, "memory");
   const server = new Running({ NGIT_DATA_PATH: data, NGIT_DATABASE_BACKEND: "memory" });

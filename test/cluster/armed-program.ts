@@ -47,6 +47,8 @@ watch(LmdbBackend.prototype, "commit", "the change is applied", "after");
 
 process.on("message", (message: Armed) => {
   armed = message;
+  // A push that comes before this was heard would pass the step unnoticed.
+  process.send?.({ armed: message.step });
 });
 process.channel?.unref();
 

@@ -19,7 +19,20 @@ const armedProgram = fileURLToPath(new URL("./armed-program.js", import.meta.url
 /** The others go on within this; twice as long here, because a test's machine may be busy. */
 const goOnMs = 20_000;
 
-const takesLong = { timeout: 300_000 };
+const takesLong = { timeout: 900_000 };
+
+type Machine = ClusterOfProcesses["machines"] extends ReadonlyMap<string, infer One> ? One : never;
+
+const nextMessage = ({ child }: Machine): Promise<void> => {
+  return new Promise((resolve) => child.once("message", () => resolve()));
+};
+
+/** It knows when this resolves where it is to end or to stand still. */
+async function arm(machine: Machine, at: Armed): Promise<void> {
+  const heard = nextMessage(machine);
+  machine.child.send(at);
+  await heard;
+}
 
 describe("a cluster of processes", takesLong, () => {
   let postgres: TestPostgres;
@@ -72,7 +85,7 @@ describe("a cluster of processes", takesLong, () => {
       const name = "two";
       await cluster.machine(name).stop();
       const armed = await cluster.run(name, armedProgram);
-      armed.child.send({ step, signal: "SIGKILL" } satisfies Armed);
+      await arm(armed, { step, signal: "SIGKILL" });
       const [other] = machines().filter((one) => one !== armed);
       assert.ok(other);
       const [pushed] = await Promise.all([pusher.push(other, armed), armed.ended]);
@@ -92,8 +105,8 @@ describe("a cluster of processes", takesLong, () => {
       const name = "two";
       await cluster.machine(name).stop();
       const armed = await cluster.run(name, armedProgram);
-      const reached = new Promise((resolve) => armed.child.once("message", resolve));
-      armed.child.send({ step, signal: "SIGSTOP" } satisfies Armed);
+      await arm(armed, { step, signal: "SIGSTOP" });
+      const reached = nextMessage(armed);
       const [other] = machines().filter((one) => one !== armed);
       assert.ok(other);
       const paused = pusher.push(other, armed);
