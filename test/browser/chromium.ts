@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BrowserContext, chromium } from "playwright-core";
+import { type BrowserContext, chromium, type Page } from "playwright-core";
 
 const quiet = [
   "--no-sandbox",
@@ -38,4 +38,17 @@ export async function openBrowser(
       await rm(profile, { recursive: true, force: true });
     },
   };
+}
+
+/** A page as somebody sees it who has a window of this size and likes it light or dark. */
+export async function openPage(
+  { context }: Browser,
+  url: string,
+  { size, dark = false }: { readonly size: { width: number; height: number }; readonly dark?: boolean },
+): Promise<Page> {
+  const page = await context.newPage();
+  await page.setViewportSize(size);
+  await page.emulateMedia({ colorScheme: dark ? "dark" : "light" });
+  await page.goto(url);
+  return page;
 }

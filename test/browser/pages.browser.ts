@@ -7,7 +7,7 @@ import { mkdir } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { checkInPage, focusInPage } from "./accessibility.js";
-import { type Browser, openBrowser } from "./chromium.js";
+import { type Browser, openBrowser, openPage } from "./chromium.js";
 import { hostileName, type Scene, setScene } from "./pages-scene.js";
 import { serveStatus } from "./status-scene.js";
 
@@ -50,16 +50,10 @@ describe("the pages in a browser", { timeout: 180_000 }, () => {
     await scene.world.close();
   });
 
-  async function open(
+  const open = (
     url: string,
-    options: { dark?: boolean; size?: typeof phone; from?: Browser } = {},
-  ): Promise<Page> {
-    const page = await (options.from ?? browser).context.newPage();
-    await page.setViewportSize(options.size ?? desk);
-    await page.emulateMedia({ colorScheme: options.dark ? "dark" : "light" });
-    await page.goto(url);
-    return page;
-  }
+    { from = browser, ...look }: { dark?: boolean; size?: typeof desk; from?: Browser } = {},
+  ): Promise<Page> => openPage(from, url, { size: desk, ...look });
 
   for (const [look, options] of [
     ["light", {}],

@@ -12,7 +12,7 @@ import { type SecretKey, signEvent } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import { newKey } from "../http/pages-world.js";
 import { checkInPage, focusInPage } from "./accessibility.js";
-import { type Browser, openBrowser } from "./chromium.js";
+import { type Browser, openBrowser, openPage } from "./chromium.js";
 import { type Scene, setScene } from "./pages-scene.js";
 
 const pictures = "artifacts";
@@ -88,16 +88,10 @@ describe("people and talk in a browser", { timeout: 300_000 }, () => {
     await scene?.world.close();
   });
 
-  async function open(
+  const open = (
     url: string,
-    options: { dark?: boolean; size?: typeof phone; from?: Browser } = {},
-  ): Promise<Page> {
-    const page = await (options.from ?? browser).context.newPage();
-    await page.setViewportSize(options.size ?? desk);
-    await page.emulateMedia({ colorScheme: options.dark ? "dark" : "light" });
-    await page.goto(url);
-    return page;
-  }
+    { from = browser, ...look }: { dark?: boolean; size?: typeof desk; from?: Browser } = {},
+  ): Promise<Page> => openPage(from, url, { size: desk, ...look });
 
   for (const [look, options] of [
     ["1280-light", { size: desk }],
