@@ -38,6 +38,8 @@ export interface StoredEvent {
 export interface StoredRow {
   readonly seq: Sequence;
   readonly id: EventId;
+  readonly pubkey: Pubkey;
+  readonly kind: number;
   readonly created_at: number;
   readonly json: Buffer;
   /** About how many bytes `json` has, without making it. */

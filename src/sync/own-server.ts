@@ -21,7 +21,8 @@ import {
 } from "../nostr/event.js";
 import { type Filter, readBy } from "../nostr/filter.js";
 import { NegentropyRecords } from "../nostr/negentropy/records.js";
-import type { FeedEntry, Store } from "../store/port.js";
+import { beginningOf } from "../store/event-beginning.js";
+import type { FeedEntry, Store, StoredRow } from "../store/port.js";
 import type { SyncConfig } from "./core/config.js";
 import type { Input, Participant } from "./core/messages.js";
 import { mostActive, namedIn } from "./core/participants.js";
@@ -167,25 +168,26 @@ export async function relatedTo(
     const coordinate = coordinates[done++] as string;
     const owner = parseAddress(coordinate)?.pubkey;
     if (owner) authors.add(owner);
-    await walkThread(store, coordinate, (event) => {
-      authors.add(event.pubkey);
-      if (!rootKinds.includes(event.kind)) ids.push(event.id);
+    await walkThread(store, coordinate, ({ id, pubkey, kind }) => {
+      authors.add(pubkey);
+      if (!rootKinds.includes(kind)) ids.push(id);
     });
   }
   return { ids, authors: [...authors], ...(done < coordinates.length && { after: String(done) }) };
 }
 
-/** What tags the repository, what tags that, and so on: each once. */
-async function walkThread(store: Store, coordinate: string, meet: (event: NostrEvent) => void): Promise<void> {
+/** What tags the repository, what tags that, and so on: each once. Strangers decide how long it is, so no text is read here. */
+async function walkThread(store: Store, coordinate: string, meet: (row: StoredRow) => void): Promise<void> {
   const known = new Set<string>();
   let next: string[] = [];
   const look = async (filters: Filter[]): Promise<void> => {
     for await (const page of store.query(filters)) {
-      for (const { event } of page) {
-        if (known.has(event.id) || known.size >= maxIdsOfOneRepository) continue;
-        known.add(event.id);
-        meet(event);
-        next.push(event.id);
+      for (const row of page) {
+        const { id } = row;
+        if (known.has(id) || known.size >= maxIdsOfOneRepository) continue;
+        known.add(id);
+        meet(row);
+        next.push(id);
       }
     }
   };
@@ -210,10 +212,11 @@ export async function participantsOf(
     const [both] = mostActive([one, ...(found.has(one.pubkey) ? [found.get(one.pubkey)!] : [])], 1);
     found.set(one.pubkey, both!);
   };
-  await walkThread(store, coordinate, ({ pubkey, created_at, kind, tags }) => {
-    note({ pubkey, role: "author", activeSeconds: created_at });
-    if (!rootKinds.includes(kind)) return;
-    for (const named of namedIn({ tags }, maxNamedPerRoot)) note({ pubkey: named, role: "named", activeSeconds: 0 });
+  await walkThread(store, coordinate, (row) => {
+    note({ pubkey: row.pubkey, role: "author", activeSeconds: row.created_at });
+    const root = rootKinds.includes(row.kind) ? beginningOf(row) : undefined;
+    if (!root) return;
+    for (const named of namedIn(root, maxNamedPerRoot)) note({ pubkey: named, role: "named", activeSeconds: 0 });
   });
   const maintainers = await maintainersOf(store, { owner: name.pubkey, identifier: name.identifier });
   for (const pubkey of maintainers) note({ pubkey, role: "maintainer", activeSeconds: 0 });

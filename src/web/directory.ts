@@ -7,9 +7,9 @@ import { namedBy, rolesOf } from "../catalogue/maintainer-set.js";
 import { type CatalogueRow, catalogueRows, type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
 import { type EventId, kinds, type Pubkey, tagValue } from "../nostr/event.js";
 import { announcementOf, repositoriesTagged } from "../nostr/nip34.js";
+import { beginningOf, beginningOfEvent, type EventBeginning } from "../store/event-beginning.js";
 import type { Commit, Store } from "../store/port.js";
 import { ownText } from "./read-within.js";
-import { beginningOf, beginningOfEvent, type EventBeginning } from "./talk/event-beginning.js";
 import { continuedBy, titleOf } from "./talk/thread.js";
 
 /** An issue, a pull request or a patch. */

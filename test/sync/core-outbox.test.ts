@@ -394,6 +394,28 @@ describe("outboxes", () => {
     assert.ok(all.unplaced > 0);
   });
 
+  it("an announcement that is replaced at full speed has its participants looked up twice a minute", () => {
+    const driver = scene();
+    const from = driver.said.length;
+    const replacements = 120;
+    for (let at = 1; at <= replacements; at++) {
+      driver.tell({ type: "accepted", event: { ...repo, created_at: repo.created_at + at }, hosted: true });
+      const before = driver.said.length;
+      driver.advance(500);
+      for (const { coordinate: name } of only(driver.said.slice(before), "lookUpParticipants"))
+        driver.tell({
+          type: "participants",
+          coordinate: name,
+          participants: [participant("ann", "maintainer")],
+          lists: [],
+        });
+    }
+    assert.equal(only(driver.said.slice(from), "lookUpParticipants").length, 2);
+    // The last word is looked at too, without anything else happening.
+    driver.advance(minute);
+    assert.equal(only(driver.said.slice(from), "lookUpParticipants").length, 3);
+  });
+
   it("switched off and on again while it runs", () => {
     const driver = scene();
     judged(driver, listBy("bob", ["wss://own.example"]), { type: "stored" });

@@ -54,6 +54,14 @@ export class Row implements StoredRow, Entry {
     this.expiration = expiration;
   }
 
+  get pubkey(): Pubkey {
+    return this.event.pubkey;
+  }
+
+  get kind(): number {
+    return this.event.kind;
+  }
+
   get size(): number {
     return this.event.raw.length;
   }

@@ -48,6 +48,8 @@ export class NaiveStore implements Transaction {
     yield rows.map(({ seq, event }) => ({
       seq,
       id: event.id,
+      pubkey: event.pubkey,
+      kind: event.kind,
       created_at: event.created_at,
       json: Buffer.from(event.raw),
       size: event.raw.length,

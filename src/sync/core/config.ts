@@ -83,6 +83,8 @@ export const syncConstants = {
   maxListPlaces: 20,
   /** Repositories whose participants are looked up in our own store at the same time. */
   participantLookUps: 4,
+  /** One of them is not looked up again sooner: an announcement can be replaced at any speed. */
+  participantLookUpAgainMs: 30 * secondMs,
   /** Accepted events that wait for a look at who wrote them. */
   maxAcceptedNoted: 10_000,
   /** Single events that are looked for at their signers' relays. */

@@ -56,6 +56,11 @@ function lookUpSome(state: SyncState, waiting: Set<Repo>): void {
   for (const repo of waiting) {
     if (lookedUp.size >= state.config.participantLookUps) return;
     if (lookedUp.has(repo)) continue;
+    const fromMs = repo.participantsMs + state.config.participantLookUpAgainMs;
+    if (fromMs > state.now.monotonicMs) {
+      state.outbox.dueMs = Math.min(state.outbox.dueMs, fromMs);
+      continue;
+    }
     waiting.delete(repo);
     lookedUp.set(repo, state.now.monotonicMs);
     state.out.push({ type: "lookUpParticipants", coordinate: repo.coordinate });
@@ -127,6 +132,7 @@ export function arrangeOutboxes(state: SyncState): void {
     lookForLists(state, state.participants.keysOf(repo));
     assign(state, repo);
   }
+  lookUpSome(state, state.outbox.toLookUp);
   chooseLive(state);
 }
 

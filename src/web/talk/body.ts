@@ -4,13 +4,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { KeptValues } from "../../base/kept-values.js";
 import type { EventId } from "../../nostr/event.js";
+import { beginningOf } from "../../store/event-beginning.js";
 import type { Reader } from "../../store/port.js";
 import { placeInRepository } from "../code/readme.js";
 import { bytes, type Html, html } from "../html.js";
 import { renderMarkdown } from "../markdown.js";
 import type { MarkupPlace } from "../markup-writer.js";
 import { ownText } from "../read-within.js";
-import { beginningOf } from "./event-beginning.js";
 
 /** Of one text. */
 const maxCharacters = 32 * 1024;

@@ -7,9 +7,9 @@ import type { MaintainerSet } from "../../catalogue/maintainer-set.js";
 import { type RepositoryName, repositoryAddress, repositoryKey } from "../../catalogue/repositories.js";
 import { compareNewestFirst, type EventId, kinds, type Pubkey, tagValue, tagValues } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
+import { beginningOf, beginningOfEvent, type EventBeginning } from "../../store/event-beginning.js";
 import type { Commit, Store } from "../../store/port.js";
 import { publicMaintainers } from "../public-maintainers.js";
-import { beginningOf, beginningOfEvent, type EventBeginning } from "./event-beginning.js";
 import {
   continuedBy,
   labelsGiven,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EventId, Pubkey, Tag } from "../../nostr/event.js";
-import type { EventBeginning } from "./event-beginning.js";
+import type { EventBeginning } from "../../store/event-beginning.js";
 import { titleMatcher } from "./list-page.js";
 import { diffOfPatch } from "./patch-diff.js";
 import { continuedBy, labelsGiven, threadRootOf } from "./thread.js";

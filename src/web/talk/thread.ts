@@ -4,8 +4,8 @@
 import { type EventId, isEventId, kinds, type Pubkey, tagValue, tagValues } from "../../nostr/event.js";
 import { isOid, type Oid } from "../../nostr/nip34.js";
 import { patchTitleOf } from "../../nostr/patch-mail.js";
+import type { EventBeginning } from "../../store/event-beginning.js";
 import { ownText } from "../read-within.js";
-import type { EventBeginning } from "./event-beginning.js";
 
 export type ThreadStatus = "open" | "done" | "closed" | "draft";
 

@@ -4,9 +4,9 @@
 import { compareNewestFirst, type EventId, isEventId, kinds, type Pubkey, tagValue } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
 import { isOid, type Oid } from "../../nostr/nip34.js";
+import { beginningOf, type EventBeginning } from "../../store/event-beginning.js";
 import type { Reader } from "../../store/port.js";
 import { ownText } from "../read-within.js";
-import { beginningOf, type EventBeginning } from "./event-beginning.js";
 import { labelsGiven, statusKinds, type Thread, type ThreadStatus, titleOf } from "./thread.js";
 import type { RepositoryThreads } from "./thread-index.js";
 

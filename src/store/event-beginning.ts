@@ -1,8 +1,8 @@
 // The beginning of a stored event: who, when, its tags and the first words of its text. Lists show titles, and strangers
 // decide how long an event is: of a long one only its first bytes are looked at (threats row 33).
 
-import { type EventId, isPubkey, type NostrEvent, type Pubkey, type Tag } from "../../nostr/event.js";
-import type { StoredRow } from "../../store/port.js";
+import { type EventId, isPubkey, type NostrEvent, type Pubkey, type Tag } from "../nostr/event.js";
+import type { StoredRow } from "./port.js";
 
 export interface EventBeginning {
   readonly id: EventId;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { EventId, NostrEvent } from "../../nostr/event.js";
+import type { EventId, NostrEvent } from "../nostr/event.js";
 import { beginningOfEvent, beginningOfText } from "./event-beginning.js";
 
 const id = "1".repeat(64) as EventId;
