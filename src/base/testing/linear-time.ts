@@ -81,11 +81,29 @@ const attempts = 8;
 /** Linear is 2, quadratic 4. */
 const mostRatio = 3;
 
-function microsOf(run: () => unknown): number {
-  const before = process.cpuUsage();
-  run();
-  const { user, system } = process.cpuUsage(before);
-  return user + system;
+/** An input with the least processor time that reading it took so far. */
+class Timed<Input> {
+  leastMicros = Number.POSITIVE_INFINITY;
+  looks = 0;
+
+  constructor(
+    readonly input: Input,
+    private readonly parse: (input: Input) => unknown,
+  ) {}
+
+  look(): number {
+    const before = process.cpuUsage();
+    this.parse(this.input);
+    const { user, system } = process.cpuUsage(before);
+    this.looks++;
+    this.leastMicros = Math.min(this.leastMicros, Math.max(1, user + system));
+    return this.leastMicros;
+  }
+
+  /** Looked at twice: something else may have made one run slower, and a text too short proves nothing. */
+  isShort(): boolean {
+    return [1, 2].some(() => this.look() < leastMicros);
+  }
 }
 
 export function assertLinear<Input>(
@@ -94,39 +112,33 @@ export function assertLinear<Input>(
   parse: (input: Input) => unknown,
   { maxChars = defaultMaxChars }: LinearOptions = {},
 ): void {
-  // Looked at twice: something else on the machine may have made one run slower, and a text too short proves nothing.
-  const isShort = (text: Input): boolean => [1, 2].some(() => microsOf(() => parse(text)) < leastMicros);
+  const timed = (n: number): Timed<Input> => new Timed(make(n), parse);
   let most = Math.min(firstChars, maxChars);
-  let twice = make(most);
-  while (isShort(twice)) {
+  let once: Timed<Input> | undefined;
+  let twice = timed(most);
+  while (twice.isShort()) {
     if (most === maxChars) return;
-    most = Math.min(4 * most, maxChars);
-    twice = make(most);
+    const longer = Math.min((twice.leastMicros < leastMicros / 8 ? 4 : 2) * most, maxChars);
+    once = longer === 2 * most ? twice : undefined;
+    most = longer;
+    twice = timed(most);
   }
+  once ??= timed(most / 2);
   // Once a table outgrows a cache, twice as many cost four times as much, there and nowhere else; a pattern that tries
   // again from each place costs as much at every length.
-  const fault = ratioFault(make(most / 2), twice, parse, leastMicros);
-  if (fault === undefined || ratioFault(make(most / 4), make(most / 2), parse, 0) === undefined) return;
+  const fault = ratioFault(once, twice, leastMicros);
+  if (fault === undefined || ratioFault(timed(most / 4), once, 0) === undefined) return;
   assert.fail(`${name}: of ${most / 2} and ${most}, ${fault}`);
 }
 
 /** Undefined: twice as much takes about twice the time, or so little that it says nothing. */
-function ratioFault<Input>(
-  once: Input,
-  twice: Input,
-  parse: (input: Input) => unknown,
-  saysNothingMicros: number,
-): string | undefined {
-  let onceMicros = Number.POSITIVE_INFINITY;
-  let twiceMicros = Number.POSITIVE_INFINITY;
+function ratioFault<Input>(once: Timed<Input>, twice: Timed<Input>, saysNothingMicros: number): string | undefined {
   for (let attempt = 0; attempt < attempts; attempt++) {
-    const spent = microsOf(() => parse(once));
-    onceMicros = Math.min(onceMicros, Math.max(1, spent));
-    twiceMicros = Math.min(
-      twiceMicros,
-      microsOf(() => parse(twice)),
-    );
-    if (twiceMicros < saysNothingMicros || (attempt > 0 && twiceMicros / onceMicros < mostRatio)) return undefined;
+    while (once.looks < 2) once.look();
+    while (twice.looks < 2) twice.look();
+    if (twice.leastMicros < saysNothingMicros || twice.leastMicros / once.leastMicros < mostRatio) return undefined;
+    once.look();
+    twice.look();
   }
-  return `these take ${onceMicros} µs of processor time, those ${twiceMicros}`;
+  return `these take ${once.leastMicros} µs of processor time, those ${twice.leastMicros}`;
 }
