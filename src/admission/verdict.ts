@@ -237,6 +237,13 @@ export const relayed = (rule: RuleName, facts: Facts = {}): RelayVerdict => ({
   repositories: [],
 });
 
+/** Most events are talk about a repository: they are stored, and nothing else follows. */
+export const needsNoGit = (event: VerifiedEvent, verdict: Verdict): boolean =>
+  verdict.ok &&
+  verdict.action === "store" &&
+  event.kind !== kinds.announcement &&
+  [verdict.changes, verdict.repositories, verdict.withdrawn].every((list) => (list ?? []).length === 0);
+
 const maxRepositoriesRecorded = 5;
 
 function repositoriesOf(event: VerifiedEvent): string[] {

@@ -6,7 +6,14 @@
 //   3. the bell rings: sync and the hunt look again
 // Decides nothing itself: admission did.
 
-import { applyChange, type Change, type RepositoryChange, type Verdict, type Withdrawn } from "../admission/verdict.js";
+import {
+  applyChange,
+  type Change,
+  needsNoGit,
+  type RepositoryChange,
+  type Verdict,
+  type Withdrawn,
+} from "../admission/verdict.js";
 import { type Withdrawal, withdrawalOf } from "../admission/withdrawal.js";
 import type { MaintainerSet } from "../catalogue/maintainer-set.js";
 import { repositoriesTrusting, storedAuthority } from "../catalogue/maintainers.js";
@@ -33,12 +40,6 @@ export interface Going {
   readonly waiting: readonly WaitingEntry[];
   readonly cause: RemovalCause | undefined;
 }
-
-/** Most events are talk about a repository: they are stored, and nothing else follows. */
-const needsNoGit = (event: VerifiedEvent, verdict: Accepted): boolean =>
-  verdict.action === "store" &&
-  event.kind !== kinds.announcement &&
-  [verdict.changes, verdict.repositories, verdict.withdrawn].every((list) => (list ?? []).length === 0);
 
 const unheldIds = (changes: readonly Change[]): EventId[] =>
   changes.flatMap((change) => (change.type === "unhold" ? [change.id] : []));

@@ -15,6 +15,7 @@ import {
   applyVerdict,
   decisionRecord,
   type KnownVerdict,
+  needsNoGit,
   type Source,
   type Verdict,
 } from "../admission/verdict.js";
@@ -133,7 +134,7 @@ export function createIntake(parts: IntakeParts): Intake {
     parts.decisions?.note(decisionRecord(verified, source, verdict, nowSeconds));
     if (!verdict.ok || !answer.ok) return answer;
     const wasWritten = answer.outcome === "stored" || (verdict.action !== "store" && verdict.action !== "leave");
-    if (!wasWritten || !parts.carryOut) return answer;
+    if (!wasWritten || !parts.carryOut || needsNoGit(verified, verdict)) return answer;
     try {
       const isServed = await parts.carryOut.follow(verified, verdict);
       return isServed ? { ok: true, outcome: "stored", message: "" } : answer;
