@@ -38,7 +38,7 @@ import { MaintainerReview } from "./intake/maintainer-review.js";
 import { Sweep } from "./intake/sweep.js";
 import { LargeFilesRoom } from "./lfs/start-large-files.js";
 import { verificationAdvice } from "./nostr/verify/advice.js";
-import { createVerifierPool } from "./nostr/verify/pool.js";
+import { createVerifierPool, type VerifierPool } from "./nostr/verify/pool.js";
 import { BusyHours } from "./operator/busy-hours.js";
 import { memoryShelves } from "./operator/login.js";
 import { policyInForce, RunTimeRules } from "./operator/rules.js";
@@ -90,6 +90,8 @@ export interface StartParts {
   readonly recentLog?: LogRing;
   /** Instead of the one the settings ask for, and not closed here; for tests that look into it or start again on it. */
   readonly store?: Store;
+  /** Instead of one of its own, and not closed here; for tests that start many servers in one process. */
+  readonly verifier?: VerifierPool;
   /** Who does what one machine of a cluster does; a server without it is alone and leads. */
   readonly leadership?: Leadership;
   /** Where the machines of a cluster share their packs. */
@@ -129,10 +131,8 @@ export async function startServer(parts: StartParts): Promise<Server> {
     const leadership = parts.leadership ?? new Leadership();
     const shared = parts.packs && { packs: parts.packs, leads: () => leadership.leads, locks: parts.locks };
     const openingGit = closing.addOpening("git", openGitHost(config, clock, openingStore, gitMetrics.started, shared));
-    const openingVerifier = closing.addOpening(
-      "verifier",
-      createVerifierPool({ workers: verifierWorkers(parts.cores) }),
-    );
+    const openingVerifier =
+      parts.verifier ?? closing.addOpening("verifier", createVerifierPool({ workers: verifierWorkers(parts.cores) }));
     const store = await openingStore;
     if (!parts.store) closing.add("store", () => store.close());
     await keepPrivate(store, config.privateMode, parts.openPrivateData ?? false, logger);

@@ -19,6 +19,7 @@ import { cleanEnvironment, type Ended, endOf, holdfast } from "../cli/run.js";
 import { freePort } from "./free-port.js";
 import { liveConfigOf } from "./live-config.js";
 import { RelayClient } from "./relay-client.js";
+import { borrowVerifier } from "./shared-verifier.js";
 
 export const newKey = (): SecretKey => SecretKey.generate(randomBytes);
 export const nowSeconds = (): number => Math.floor(Date.now() / 1000);
@@ -83,8 +84,10 @@ export class OperatorServer {
       this.#log += escapeControls(line);
     };
     const logger = loggerTo(write, live.current.logLevel);
-    this.#server = await startServer({
+    const { verifier, giveBack } = await borrowVerifier();
+    const starting = startServer({
       live,
+      verifier,
       logger,
       recentLog,
       clock: systemClock,
@@ -92,7 +95,10 @@ export class OperatorServer {
       cores: 2,
       onFault: (error) => void this.#faults.push(error),
     });
-    logger.info({ address: this.#server.address }, "listening");
+    starting.catch(giveBack);
+    const server = await starting;
+    this.#server = { ...server, close: () => server.close().finally(giveBack) };
+    logger.info({ address: server.address }, "listening");
   }
 
   async stop(): Promise<void> {

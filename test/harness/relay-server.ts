@@ -14,12 +14,12 @@ import { createHttpServer, trustedProxies } from "../../src/http/server.js";
 import { createIntake, type Intake } from "../../src/intake/intake.js";
 import { type ServiceName, serviceName } from "../../src/net/url.js";
 import { isEphemeral } from "../../src/nostr/event.js";
-import { createVerifierPool } from "../../src/nostr/verify/pool.js";
 import { type RelayLimits, relayLimits } from "../../src/relay/limits.js";
 import { createRelayMetrics } from "../../src/relay/metrics.js";
 import { createRelay, type Relay } from "../../src/relay/relay.js";
 import { testFacts } from "./relay-facts.js";
 import { type WatchedStore, watchedStore } from "./relay-store.js";
+import { borrowVerifier } from "./shared-verifier.js";
 
 export const acceptAll: AdmissionPolicy = async (event) =>
   isEphemeral(event.kind) ? { ok: true, action: "relay", rule: "test" } : { ok: true, action: "store", rule: "test" };
@@ -60,7 +60,7 @@ export async function startRelay(wish: TestRelayWish = {}, context?: TestContext
   const store = watchedStore(clock);
   const registry = new Registry();
   const metrics = createRelayMetrics(registry, () => wish.abuseThreshold ?? 10);
-  const verifier = await createVerifierPool({ workers: 1 });
+  const { verifier, giveBack } = await borrowVerifier();
   const faults: unknown[] = [];
   const onFault = (error: unknown) => faults.push(error);
   const intake = createIntake({
@@ -106,7 +106,7 @@ export async function startRelay(wish: TestRelayWish = {}, context?: TestContext
     const stopped = http.close(withinMs);
     await relay.close(withinMs);
     await stopped;
-    await verifier.close();
+    giveBack();
     await store.close();
   };
   const started: TestRelay = {

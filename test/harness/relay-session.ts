@@ -6,7 +6,6 @@ import { membersOf } from "../../src/access/testing/members-of.js";
 import { systemClock } from "../../src/base/clock.js";
 import { defaultConfig } from "../../src/config/testing/default-config.js";
 import { createIntake } from "../../src/intake/intake.js";
-import { createVerifierPool } from "../../src/nostr/verify/pool.js";
 import { RecordBudget } from "../../src/relay/connection.js";
 import type { RelayLimits } from "../../src/relay/limits.js";
 import { Live } from "../../src/relay/live.js";
@@ -18,6 +17,7 @@ import { relayBudgets, Visitors } from "../../src/relay/visitors.js";
 import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import type { Store } from "../../src/store/port.js";
 import { acceptAll } from "./relay-server.js";
+import { borrowVerifier } from "./shared-verifier.js";
 
 export interface TestSession {
   readonly session: Session;
@@ -39,7 +39,7 @@ export async function startSession(
   onText: (text: string) => void = () => undefined,
 ): Promise<TestSession> {
   const store = createMemoryStore();
-  const verifier = await createVerifierPool({ workers: 1 });
+  const { verifier, giveBack } = await borrowVerifier();
   const faults: unknown[] = [];
   const givenUp: string[] = [];
   const sent = new Map<RelayVerb, number>();
@@ -106,7 +106,7 @@ export async function startSession(
     async close() {
       session.close();
       live.close();
-      await verifier.close();
+      giveBack();
       await store.close();
     },
   };

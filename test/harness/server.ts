@@ -131,8 +131,10 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
       ? (await import("../../src/start-cluster.js")).startClusterServer
       : (await import("../../src/server.js")).startServer;
   const live = liveConfigOf(environment);
-  const server = await start({
+  const { verifier, giveBack } = await (await import("./shared-verifier.js")).borrowVerifier();
+  const starting = start({
     live,
+    verifier,
     logger: onLog
       ? loggerTo((line) => onLog(JSON.parse(line) as LogLine), "debug")
       : createLog({ level: process.env.GRASP_TEST_LOG ?? "silent", format: "text" }).logger,
@@ -149,6 +151,8 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     ...(packs && { packs }),
     ...(locks && { locks }),
   });
+  starting.catch(giveBack);
+  const server = await starting;
   let stopped: Promise<void> | undefined;
   // Node's guess at a leak, by code of the server: it would stand on an operator's terminal.
   const onWarning = (warning: Error): void => {
@@ -156,7 +160,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
   };
   process.on("warning", onWarning);
   const stop = async (): Promise<void> => {
-    stopped ??= server.close();
+    stopped ??= server.close().finally(giveBack);
     await stopped;
     process.off("warning", onWarning);
     if (faults.length > 0)

@@ -70,10 +70,11 @@ describe("threats 29 and 30", { timeout: 500_000, concurrency: 3 }, () => {
     // A peer brings announcements of fresh keys, each with relays of its own.
     const fresh = someKeys(150, "fresh");
     const honestRelay = await PlainRelay.start({ negentropy: "notice" });
+    const offered = addresses(71, 10_000);
     const floods = fresh.map((key, at) => {
       const person = { npub: "x" };
       const clone = `${world.server.origin}/${person.npub}/flood.git`;
-      const relays = addresses(71, 10_000).slice(at * 5, at * 5 + 5);
+      const relays = offered.slice(at * 5, at * 5 + 5);
       const tags = [
         ["d", "flood"],
         ["clone", clone],

@@ -105,6 +105,7 @@ export function habits(lies: readonly unknown[], duplicate: unknown): Record<str
       if (verb === "NEG-OPEN") say("NEG-ERR", id, "error: no");
     },
   });
+  const giant = Buffer.from(`["NOTICE","${"x".repeat(40_000_000)}"]`);
   const tellLies = (say: Say, id: string): void => lies.forEach((lie) => void say("EVENT", id, lie));
   return {
     "lies and ends": afterRequest((say, id) => {
@@ -135,7 +136,7 @@ export function habits(lies: readonly unknown[], duplicate: unknown): Record<str
             say(verb, "x", lies[0]);
         }),
     },
-    "giant messages": { opened: (_say, socket) => socket.send(`["NOTICE","${"x".repeat(40_000_000)}"]`) },
+    "giant messages": { opened: (_say, socket) => socket.send(giant, { binary: false }) },
     "deep messages": { opened: (_say, socket) => socket.send("[".repeat(1_000_000)) },
     "not text": {
       opened: (_say, socket) => {
