@@ -181,7 +181,7 @@ async function walkThread(store: Store, coordinate: string, meet: (row: StoredRo
   const known = new Set<string>();
   let next: string[] = [];
   const look = async (filters: Filter[]): Promise<void> => {
-    for await (const page of store.query(filters)) {
+    for await (const page of store.query(filters, { pageRows: 100, passingRows: true })) {
       for (const row of page) {
         const { id } = row;
         if (known.has(id) || known.size >= maxIdsOfOneRepository) continue;

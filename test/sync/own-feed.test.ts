@@ -8,9 +8,10 @@ import { ManualClock } from "../../src/base/testing/manual-clock.js";
 import type { NostrEvent, VerifiedEvent } from "../../src/nostr/event.js";
 import { createMemoryStore } from "../../src/store/memory/memory-store.js";
 import type { Input } from "../../src/sync/core/messages.js";
+import { syncConfig } from "../../src/sync/core/testing/config.js";
 import { announcing, coordinate, Driver, event, only } from "../../src/sync/core/testing/driver.js";
 import { untilDone } from "../../src/sync/engine.js";
-import { OwnFeed } from "../../src/sync/own-server.js";
+import { OwnFeed, participantsOf } from "../../src/sync/own-server.js";
 import { keyOf, sign } from "../harness/relay-events.js";
 
 test("of history only announcements and roots are told, of what is new everything", async () => {
@@ -42,6 +43,38 @@ test("of history only announcements and roots are told, of what is new everythin
   assert.deepEqual(
     told.map((input) => input.type === "accepted" && input.event.id),
     [root.id, comment.id],
+  );
+  await store.close();
+});
+
+test("who wrote an issue, who answered and who is named in it take part, however long it is", async () => {
+  const store = createMemoryStore({ clock: systemClock });
+  const [owner, writer, other] = [keyOf("owner"), keyOf("writer"), keyOf("other")];
+  const about = `30617:${owner.pubkey}:tool`;
+  const named = keyOf("named").pubkey;
+  const issue = sign(writer, {
+    kind: 1621,
+    content: "x".repeat(200_000),
+    tags: [
+      ["a", about],
+      ["p", named],
+    ],
+  });
+  const answer = sign(other, {
+    kind: 1111,
+    content: "",
+    tags: [
+      ["E", issue.id],
+      ["e", issue.id],
+    ],
+  });
+  await store.transact(async (tx) => {
+    for (const made of [issue, answer]) await tx.put(made as VerifiedEvent);
+  });
+  const { participants } = await participantsOf(store, about, syncConfig({}));
+  assert.deepEqual(
+    new Set(participants.map(({ pubkey, role }) => `${role} ${pubkey}`)),
+    new Set([`maintainer ${owner.pubkey}`, `author ${writer.pubkey}`, `author ${other.pubkey}`, `named ${named}`]),
   );
   await store.close();
 });
