@@ -307,6 +307,31 @@ describe("people and talk in a browser", { timeout: 300_000 }, () => {
     await page.close();
   });
 
+  test("a status written on a page counts although the one before is of the same second, or of a clock that is ahead", async () => {
+    signer = newKey();
+    const author = signer;
+    const about: Tag = ["a", `30617:${scene.owner.pubkey}:tidewater`];
+    const issue = await scene.world.publish(author, 1621, [about, ["subject", "Closed and opened"]], "");
+    const url = `${scene.full}/issues/${issue.id}`;
+    const page = await signing.context.newPage();
+    // All of it happens within one second of the reader's clock.
+    await page.clock.setFixedTime(new Date());
+    await page.goto(url);
+    for (let turn = 0; turn < 3; turn++) {
+      await page.getByRole("button", { name: "Close" }).click();
+      await page.locator("#state .tag", { hasText: "closed" }).waitFor();
+      await page.getByRole("button", { name: "Open again" }).click();
+      await page.locator("#state .tag", { hasText: "open" }).waitFor();
+    }
+    // Somebody whose clock is ahead closes it: state and buttons of the open page follow, and its reader may answer that.
+    await scene.world.publish(scene.owner, 1632, [["e", issue.id, "", "root"], about], "", -300);
+    await page.locator("#state .tag", { hasText: "closed" }).waitFor({ timeout: 20_000 });
+    await page.getByRole("button", { name: "Open again" }).click();
+    await page.getByRole("button", { name: "Resolve" }).waitFor();
+    await page.locator("#state .tag", { hasText: "open" }).waitFor();
+    await page.close();
+  });
+
   test("a page without an extension shows no form", async () => {
     const page = await browser.context.newPage();
     await page.clock.install();

@@ -37,9 +37,9 @@
     }
   };
 
-  const refresh = async () => {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => undefined);
-    if (!answer || !answer.ok) return;
+  const renew = async () => {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const part of document.querySelectorAll("[data-live]")) {
       const other = fresh.getElementById(part.id);
@@ -50,23 +50,44 @@
     tellTimes();
     addCopyButtons();
   };
-
-  let waiting = false;
-  const refreshSoon = () => {
-    if (waiting || document.hidden) return;
-    waiting = true;
-    setTimeout(() => { waiting = false; refresh(); }, 3000);
+  // One after the other: an older answer must not come last.
+  let isRenewing = false;
+  let isOutdated = false;
+  const refresh = async () => {
+    isOutdated = true;
+    if (isRenewing) return;
+    isRenewing = true;
+    while (isOutdated) {
+      isOutdated = false;
+      await renew().catch(() => undefined);
+    }
+    isRenewing = false;
   };
-  const listen = (filters, base) => {
+
+  let isWaiting = false;
+  let isMissed = false;
+  const refreshSoon = () => {
+    isMissed = document.hidden;
+    if (isWaiting || isMissed) return;
+    isWaiting = true;
+    setTimeout(() => { isWaiting = false; refresh(); }, 3000);
+  };
+  document.addEventListener("visibilitychange", () => {
+    if (isMissed && !document.hidden) refreshSoon();
+  });
+  const listen = (filters, base, isAgain) => {
     const socket = new WebSocket(location.origin.replace(/^http/, "ws") + base + "/");
     let isLive = false;
     socket.onopen = () => socket.send(JSON.stringify(["REQ", "page", ...filters]));
     socket.onmessage = ({ data }) => {
       const [verb] = JSON.parse(data);
-      if (verb === "EOSE") isLive = true;
-      else if (verb === "EVENT" && isLive) refreshSoon();
+      if (verb === "EOSE") {
+        isLive = true;
+        // Something may have happened while nobody listened.
+        if (isAgain) refreshSoon();
+      } else if (verb === "EVENT" && isLive) refreshSoon();
     };
-    socket.onclose = () => setTimeout(() => listen(filters, base), 60000);
+    socket.onclose = () => setTimeout(() => listen(filters, base, true), 60000);
   };
 
   tellTimes();

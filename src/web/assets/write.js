@@ -32,6 +32,12 @@
   });
 
   const now = () => Math.floor(Date.now() / 1000);
+  // Of two statuses the later second counts, and within one second the id: a new one must not tie with the newest there is.
+  const afterLastStatus = () => {
+    const state = document.getElementById("state");
+    return Math.max(now(), Number((state && state.dataset.statusAt) || 0) + 1);
+  };
+  /** Whether the page is about to be left. */
   const publish = async (name) => {
     const draft = drafts[name];
     const text = form.elements.text.value.trim();
@@ -43,24 +49,31 @@
     tell("Waiting for your extension to sign…");
     const subject = form.elements.subject;
     const tags = subject ? [...draft.tags, ["subject", subject.value.trim()]] : draft.tags;
-    const event = await window.nostr.signEvent({ kind: draft.kind, created_at: now(), tags, content: text });
+    const event = await window.nostr.signEvent({ kind: draft.kind, created_at: isStatus ? afterLastStatus() : now(), tags, content: text });
     tell("Sending…");
     await send(event);
     tell("Published.");
-    if (draft.kind === 1621) return location.assign(location.pathname + "/" + event.id);
+    if (draft.kind === 1621) { location.assign(location.pathname + "/" + event.id); return true; }
     form.elements.text.value = "";
     // A status changes which buttons there are.
-    if (isStatus) return location.reload();
+    if (isStatus) { location.reload(); return true; }
     document.dispatchEvent(new Event("holdfast:changed"));
   };
 
+  let isBusy = false;
+  const setBusy = (busy) => {
+    isBusy = busy;
+    for (const button of form.querySelectorAll("button")) button.disabled = busy;
+  };
   form.addEventListener("submit", async (submitted) => {
     submitted.preventDefault();
-    const buttons = form.querySelectorAll("button");
-    for (const button of buttons) button.disabled = true;
-    try { await publish(submitted.submitter ? submitted.submitter.value : "comment"); }
+    // Buttons may have been renewed since they were disabled.
+    if (isBusy) return;
+    setBusy(true);
+    let isLeaving = false;
+    try { isLeaving = await publish(submitted.submitter ? submitted.submitter.value : Object.keys(drafts)[0]); }
     catch (error) { tell("Not published: " + (error && error.message ? error.message : "no reason was given") + "."); }
-    for (const button of buttons) button.disabled = false;
+    if (!isLeaving) setBusy(false);
   });
 
   const offer = () => {

@@ -66,7 +66,7 @@ export async function threadFrame(looking: ThreadLooking, tab: ThreadTab, main: 
       { "#E": about, kinds: [kinds.comment, kinds.pullRequestUpdate] },
     ],
     main: html`<section class="thread" aria-labelledby="title"><h2 id="title">${foreign(thread.title, 240)}</h2>
-<p class="bar" id="state" data-live>${statusTag(thread)}${thread.kind === kinds.patch && tag("patch")}<span class="quiet">${isIssue ? "Issue" : "Proposed"} by ${author && personLink(site, author)} ${time(thread.created_at)}${thread.tip && html`, at ${oidLink(root, thread.tip)}`}</span>${thread.labels.map(
+<p class="bar" id="state" data-live data-status-at="${thread.word?.created_at ?? 0}">${statusTag(thread)}${thread.kind === kinds.patch && tag("patch")}<span class="quiet">${isIssue ? "Issue" : "Proposed"} by ${author && personLink(site, author)} ${time(thread.created_at)}${thread.tip && html`, at ${oidLink(root, thread.tip)}`}</span>${thread.labels.map(
       (label) =>
         html`<a class="tag" href="${root}/${isIssue ? "issues" : "pulls"}?${new URLSearchParams({ label }).toString()}">${foreign(label, 50)}</a>`,
     )}${ciMarks(results)}</p>

@@ -55,19 +55,21 @@ const box = (data: string, inside: Html): Html =>
 /** Below an issue or a proposal. `may`: who may change its status. */
 export function answerSection(site: Site, found: FoundRepository, thread: Thread, may: readonly Pubkey[]): Html {
   const client = threadUrl(site, thread);
-  const ends = thread.kind === kinds.issue ? { name: "resolve", kind: 1631, label: "Resolve" } : undefined;
-  const drafts: Record<string, Draft> = { comment: commentDraft(site, thread) };
-  if (isOpen(thread)) {
-    drafts.close = statusDraft(found, thread, 1632);
-    if (ends) drafts[ends.name] = statusDraft(found, thread, ends.kind);
-  } else drafts.reopen = statusDraft(found, thread, 1630);
+  const isIssue = thread.kind === kinds.issue;
+  // All of them: which buttons there are changes while the page is open.
+  const drafts = {
+    comment: commentDraft(site, thread),
+    reopen: statusDraft(found, thread, 1630),
+    ...(isIssue && { resolve: statusDraft(found, thread, 1631) }),
+    close: statusDraft(found, thread, 1632),
+  };
   return html`<section aria-labelledby="answer"><h2 id="answer">Answer</h2>
 ${box(
   draftsOf(site, drafts, may),
   html`<p><label for="text">Your comment, in Markdown</label><textarea id="text" name="text" rows="6" maxlength="60000"></textarea></p>
-<p class="actions"><button type="submit" name="send" value="comment">Comment</button>${
+<p class="actions" id="actions" data-live><button type="submit" name="send" value="comment">Comment</button>${
     isOpen(thread)
-      ? html`${ends && html`<button type="submit" name="send" value="resolve">Resolve</button>`}<button type="submit" name="send" value="close">Close</button>`
+      ? html`${isIssue && html`<button type="submit" name="send" value="resolve">Resolve</button>`}<button type="submit" name="send" value="close">Close</button>`
       : html`<button type="submit" name="send" value="reopen">Open again</button>`
   }</p>`,
 )}
