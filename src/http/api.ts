@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { npubOf } from "../nostr/nip19.js";
 import type { Caller } from "../operator/context.js";
 import { type Authorised, sessionLifeMs } from "../operator/login.js";
-import { BanQuestions, manage, type Run } from "../operator/nip86.js";
+import { manage, type Run } from "../operator/nip86.js";
 import { descriptionOf, type OperationName, operationNames } from "../operator/operations.js";
 import { parametersOf } from "../operator/parameters.js";
 import type { OperatorApi } from "../operator/running.js";
@@ -27,7 +27,6 @@ export const isManagement = ({ method, localPath, message }: RouteRequest): bool
   method === "POST" && localPath === "/" && mediaType(message.headers["content-type"]) === managementType;
 
 export function managementRoute(parts: OperatorApi): Route {
-  const questions = new BanQuestions(parts.clock);
   return {
     matches: isManagement,
     async handle(request, response) {
@@ -41,7 +40,7 @@ export function managementRoute(parts: OperatorApi): Route {
       if (!authorised.ok) return refuseStranger(response, authorised.reason);
       const caller: Caller = { who: npubOf(authorised.pubkey), via: "nip-86" };
       const run: Run = (operation, parameters) => parts.run(operation, parameters, caller);
-      const answer = await manage(body, run, { questions, who: caller.who });
+      const answer = await manage(body, run);
       sendPrivate(response, 200, managementType, answer);
     },
   };

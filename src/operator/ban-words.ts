@@ -1,5 +1,5 @@
-// What a ban would take away and what lifting it could bring back, in sentences: the same ones for the verb, the admin page
-// and NIP-86. Pure, and light enough for a verb to load.
+// What a ban would take away and what lifting it could bring back, in sentences: the same ones for the verb and the
+// admin page. Pure, and light enough for a verb to load.
 
 import { counted } from "../base/text.js";
 import type { BanPreview } from "./ban-targets.js";
@@ -25,19 +25,4 @@ export function unbanSummary({ target, isBanned, restorable, graceDays }: BanPre
       ? "Nothing that it removed is kept."
       : `${counted(restorable, "thing it removed is", "things it removed are")} kept for ${counted(graceDays, "day", "days")} after the ban.`;
   return `The ban of ${target} would be lifted${isBanned ? "" : " (it is not banned now)"}. ${kept}`;
-}
-
-/** Whether a ban is more than a rule for the future. */
-export const takesAway = ({ events, waiting, repositories }: BanPreview): boolean =>
-  events + waiting + repositories.length > 0;
-
-/** All of it in one line, for a protocol that shows one. */
-export function banLine(preview: BanPreview): string {
-  const { repositories, moreRepositories } = preview;
-  const named = [...repositories, ...(moreRepositories > 0 ? [`and ${moreRepositories} more`] : [])];
-  return [
-    banSummary(preview),
-    ...(named.length > 0 ? [`${unservedWords} ${named.join(", ")}.`] : []),
-    comingBackWords(preview),
-  ].join(" ");
 }

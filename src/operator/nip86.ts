@@ -2,9 +2,7 @@
 // parameters are; a few methods need more than one. Beside the standard methods there are some for repositories and kinds
 // (docs/reference/management.md lists all).
 
-import type { Clock } from "../base/clock.js";
 import { npubOf } from "../nostr/nip19.js";
-import { banLine, takesAway } from "./ban-words.js";
 import { done, type Outcome, refusal } from "./context.js";
 import { keyNamed } from "./naming.js";
 import type { OperationName } from "./operations.js";
@@ -22,8 +20,8 @@ type Method = readonly [parameters: string, does: string, operation?: OperationN
 export const methods: Readonly<Record<string, Method>> = {
   supportedmethods: ["none", "the names of all methods"],
   banpubkey: [
-    "public key, reason, `yes` (optional)",
-    "removes all events of a key, stored and waiting, un-hosts its repositories and refuses it from now on; asks first",
+    "public key, reason",
+    "removes all events of a key, stored and waiting, un-hosts its repositories and refuses it from now on",
     "ban",
     { type: "key" },
   ],
@@ -47,8 +45,8 @@ export const methods: Readonly<Record<string, Method>> = {
   ],
   unassignrole: ["public key, name of a list", "takes a key off a list"],
   banevent: [
-    "event id, reason, `yes` (optional)",
-    "removes an event and refuses it from now on; asks first",
+    "event id, reason",
+    "removes an event and refuses it from now on",
     "ban",
     { type: "event" },
   ],
@@ -89,8 +87,8 @@ export const methods: Readonly<Record<string, Method>> = {
   unignorerelay: ["relay URL", "takes that back", "relays.unignore"],
   listrepositories: ["status (optional)", "repositories with their status, mark and governing state", "repos.list"],
   banrepository: [
-    "npub/identifier or naddr, reason, `yes` (optional)",
-    "un-hosts a repository and keeps it out; asks first",
+    "npub/identifier or naddr, reason",
+    "un-hosts a repository and keeps it out",
     "ban",
     { type: "repository" },
   ],
@@ -214,41 +212,11 @@ export interface ManagementAnswer {
   readonly error?: string;
 }
 
-const answerWithinMs = 10 * 60_000;
-const maxQuestions = 1_000;
-
 /**
- * A ban that would take something away is told first and done when the same key asks again: the protocol knows no question,
- * and its clients show an error's text to their user.
+ * Done at once, a ban too: the protocol knows no question, and a client that got an error for an answer would take the ban
+ * for refused. What a ban removed can be brought back for a while.
  */
-export class BanQuestions {
-  readonly #asked = new Map<string, number>();
-
-  constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
-
-  /** Undefined: it may be done. */
-  async ask(run: Run, who: string, type: BanType, [target, , answer]: readonly unknown[]): Promise<string | undefined> {
-    if (answer === "yes") return undefined;
-    const preview = await run("ban.preview", { type, target });
-    // What cannot be banned is told by the ban itself.
-    if (!preview.ok || !takesAway(preview.result)) return undefined;
-    const nowMs = this.clock.monotonicMs();
-    const question = JSON.stringify([who, type, preview.result.target]);
-    const askedMs = this.#asked.get(question);
-    this.#asked.delete(question);
-    if (askedMs !== undefined && nowMs - askedMs <= answerWithinMs) return undefined;
-    this.#asked.set(question, nowMs);
-    const [oldest] = this.#asked.size > maxQuestions ? this.#asked.keys() : [];
-    if (oldest !== undefined) this.#asked.delete(oldest);
-    return `${banLine(preview.result)} Nothing was done: send this again within ten minutes, or with "yes" as third parameter, to do it`;
-  }
-}
-
-export async function manage(
-  body: Buffer,
-  run: Run,
-  { questions, who }: { readonly questions: BanQuestions; readonly who: string },
-): Promise<ManagementAnswer> {
+export async function manage(body: Buffer, run: Run): Promise<ManagementAnswer> {
   let value: unknown;
   try {
     value = JSON.parse(body.toString("utf8"));
@@ -260,9 +228,6 @@ export async function manage(
   const found = Object.hasOwn(methods, method) ? methods[method] : undefined;
   if (!found) return { error: "there is no such method: supportedmethods lists them" };
   const [, , operation, fixed] = found;
-  const question =
-    operation === "ban" ? await questions.ask(run, who, (fixed as { type: BanType }).type, params) : undefined;
-  if (question !== undefined) return { error: question };
   const outcome = operation
     ? await ask(run, operation, positional(operation, fixed, params), fixed)
     : await (methodsOfTheirOwn[method] as Call)(params, run);
