@@ -44,12 +44,7 @@ export const methods: Readonly<Record<string, Method>> = {
     "puts a key on a list: the roles of this relay are its lists, and none can be made or renamed",
   ],
   unassignrole: ["public key, name of a list", "takes a key off a list"],
-  banevent: [
-    "event id, reason",
-    "removes an event and refuses it from now on",
-    "ban",
-    { type: "event" },
-  ],
+  banevent: ["event id, reason", "removes an event and refuses it from now on", "ban", { type: "event" }],
   allowevent: ["event id, reason", "lifts the ban of an event", "unban", { type: "event" }],
   unbanevent: ["event id, reason", "lifts the ban of an event", "unban", { type: "event" }],
   listbannedevents: ["none", "what is banned: a list of {id, reason}", "bans.list", { type: "event" }],
