@@ -68,8 +68,9 @@ test("who wrote an issue, who answered and who is named in it take part, however
       ["e", issue.id],
     ],
   });
+  const announcement = sign(owner, { kind: 30617, content: "", tags: [["d", "tool"]] });
   await store.transact(async (tx) => {
-    for (const made of [issue, answer]) await tx.put(made as VerifiedEvent);
+    for (const made of [announcement, issue, answer]) await tx.put(made as VerifiedEvent);
   });
   const { participants } = await participantsOf(store, about, syncConfig({}));
   assert.deepEqual(
