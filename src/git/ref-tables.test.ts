@@ -101,6 +101,65 @@ test("a repository that is removed while its files are synced, and made anew, is
   assert.deepEqual(await recorded(), {});
 });
 
+test("of many refs only those are synced whose files were written, and all where nobody knows which", async () => {
+  const { it, at, store, recorded, clock } = await refAlignment();
+  const [one, two, three] = ["one", "two", "three"].map((name) => `refs/heads/${name}` as RefName) as [
+    RefName,
+    RefName,
+    RefName,
+  ];
+  const synced: (readonly RefName[] | "all")[] = [];
+  let during: () => void = () => undefined;
+  let isFailing = false;
+  let version: number | undefined = 0;
+  const repository = {
+    address: at("a"),
+    alignedVersion: async () => {
+      during();
+      return version;
+    },
+    syncRefs: async (names: ReadonlySet<RefName> | undefined) => {
+      if (isFailing) throw new Error("EMFILE");
+      synced.push(names ? [...names] : "all");
+    },
+  };
+  const written = async (...names: RefName[]): Promise<void> => {
+    version = await store.transact((tx) => changeRefs(tx, at("a"), [], one));
+    it.add(repository, new Set(names));
+  };
+  const flushed = async (): Promise<(readonly RefName[] | "all")[]> => {
+    clock.advance(60_000);
+    await it.flush();
+    return synced.splice(0);
+  };
+  await written(one);
+  assert.deepEqual(await flushed(), [[one]]);
+  await written(one);
+  await written(two);
+  assert.deepEqual(await flushed(), [[one, two]], "several changes in one go");
+  isFailing = true;
+  await written(one);
+  assert.deepEqual(await flushed(), []);
+  isFailing = false;
+  await written(two);
+  assert.deepEqual(await flushed(), [[one, two]], "what could not be synced is not forgotten");
+  await written(one);
+  version = undefined;
+  assert.deepEqual(await flushed(), [], "its files cannot follow yet");
+  await written(three);
+  assert.deepEqual(await flushed(), [[one, three]]);
+  await written(one);
+  during = () => it.add(repository, new Set([three]));
+  await it.flush();
+  during = () => undefined;
+  assert.deepEqual(synced.splice(0), [[one, three]], "written between the look and the syncing: of the same version");
+  await flushed();
+  await written(one);
+  it.add(repository);
+  assert.deepEqual(await flushed(), ["all"]);
+  assert.deepEqual(await recorded(), { a: version });
+});
+
 test("refs that come are put where git sorts them, by the bytes of their names; others keep their place", () => {
   const oid = (digit: string): RefValue => ({ oid: digit.repeat(40) as Oid, peeled: undefined });
   // U+FF5E comes before U+1F600 in bytes, and after it in JavaScript's order.

@@ -109,11 +109,22 @@ const longestDelayMs = 60_000;
 interface Aligned {
   readonly address: RepositoryAddress;
   alignedVersion(): Promise<number | undefined>;
-  syncRefs(): Promise<void>;
+  /** Of these refs, or of all. */
+  syncRefs(names: WrittenRefs): Promise<void>;
 }
 
+/** Refs whose files were written and not synced yet; undefined: any of them. One branch of ten thousand costs one. */
+type WrittenRefs = ReadonlySet<RefName> | undefined;
+
+interface Unsynced {
+  readonly repository: Aligned;
+  readonly names: WrittenRefs;
+}
+
+const both = (one: WrittenRefs, other: WrittenRefs): WrittenRefs => one && other && new Set([...one, ...other]);
+
 export class RefAlignment {
-  readonly #waiting = new Map<string, Aligned>();
+  readonly #waiting = new Map<string, Unsynced>();
   /** Those of the work under way that are still there. */
   #atWork = new Set<string>();
   #cancel: (() => void) | undefined;
@@ -127,9 +138,16 @@ export class RefAlignment {
     private readonly clock: Clock,
   ) {}
 
-  add(repository: Aligned): void {
-    this.#waiting.set(repository.address.key, repository);
+  /** `names`: whose files were written; left out, all files are looked at. */
+  add(repository: Aligned, names?: WrittenRefs): void {
+    this.#wait({ repository, names });
     this.#arm();
+  }
+
+  #wait({ repository, names }: Unsynced): void {
+    const { key } = repository.address;
+    const before = this.#waiting.get(key);
+    this.#waiting.set(key, { repository, names: before ? both(before.names, names) : names });
   }
 
   /** Its directory is gone. */
@@ -156,22 +174,30 @@ export class RefAlignment {
     this.#atWork = new Set(batch.map(([key]) => key));
     const synced: { readonly repository: Aligned; readonly version: number }[] = [];
     let fault: { readonly error: unknown } | undefined;
-    for (const [, repository] of batch) {
+    for (const [key, unsynced] of batch) {
+      const { repository } = unsynced;
       try {
         const version = await repository.alignedVersion();
-        if (version === undefined) continue;
-        await repository.syncRefs();
+        if (version === undefined) {
+          // They change again, and are told of again: these are synced then.
+          this.#wait(unsynced);
+          continue;
+        }
+        // What was written meanwhile is part of that version.
+        const later = this.#waiting.get(key);
+        await repository.syncRefs(later ? both(unsynced.names, later.names) : unsynced.names);
         synced.push({ repository, version });
       } catch (error) {
         fault = { error };
-        this.#again(repository);
+        this.#wait(unsynced);
       }
     }
     try {
       if (synced.length > 0) await this.record(synced);
     } catch (error) {
       fault = { error };
-      for (const { repository } of synced) this.#again(repository);
+      // Their files are synced, and only the record is missing.
+      for (const { repository } of synced) this.#wait({ repository, names: new Set() });
     }
     this.#nextDelayMs = fault ? Math.min(longestDelayMs, this.#nextDelayMs * 2) : delayMs;
     if (!fault) return;
@@ -187,9 +213,5 @@ export class RefAlignment {
       }
     };
     await this.store.transact(work, { isLocal: true });
-  }
-
-  #again(repository: Aligned): void {
-    if (!this.#waiting.has(repository.address.key)) this.#waiting.set(repository.address.key, repository);
   }
 }

@@ -250,11 +250,13 @@ export class RepositoryRefs {
       await replaceFile(join(this.directory, "HEAD"), `ref: ${table.head}\n`);
     }
     const known = work.names && [...work.names].map((ref) => ({ ref, to: table.refs.get(ref)?.oid }));
+    let written = known?.map(({ ref }) => ref);
     let result = await this.#write(known ?? (await this.#differences(table)));
     // Somebody changed the files, or git was killed and may have written some of them or all. Nobody else writes refs now: a
     // lock that is here is one that was left.
     if (result.code !== 0) {
       await sweepRefLocks(this.directory);
+      written = undefined;
       result = await this.#write(await this.#differences(table));
     }
     let isStuck = false;
@@ -269,7 +271,7 @@ export class RepositoryRefs {
     settle(isStuck ? { names: undefined, isStuck } : undefined);
     changed(this.address);
     if (isStuck) alignment.failed(new GitError("update-ref", result));
-    else alignment.add(this);
+    else alignment.add(this, written && new Set(written));
   }
 
   /** Without refs that git would not hold: their objects are lost, and hunted. */
@@ -298,9 +300,12 @@ export class RepositoryRefs {
     return result;
   }
 
-  /** fsyncs refs and HEAD: after this their version may be recorded as aligned. */
-  async syncRefs(): Promise<void> {
-    await syncBelow(join(this.directory, "refs"));
+  /** fsyncs HEAD and refs, these or all: after this their version may be recorded as aligned. */
+  async syncRefs(names?: ReadonlySet<RefName>): Promise<void> {
+    if (names) {
+      const folders = new Set([...names].flatMap(foldersOf));
+      for (const place of [...names, ...folders]) await ifPresent(syncPath(join(this.directory, place)));
+    } else await syncBelow(join(this.directory, "refs"));
     await ifPresent(syncPath(join(this.directory, "packed-refs")));
     await ifPresent(syncPath(this.directory));
   }

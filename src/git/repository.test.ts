@@ -435,6 +435,10 @@ describe("repository", () => {
     assert.equal((await repository.refs()).head, main);
     assert.equal(await readFile(join(repository.directory, "HEAD"), "utf8"), "ref: refs/heads/main\n");
     await repository.syncRefs();
+    // One that is packed, or gone, has no file.
+    await repository.syncRefs(
+      new Set([main, "refs/heads/main/below" as RefName, "refs/tags/gone/with/folder" as RefName]),
+    );
   });
 
   it("tells which of many tips are incomplete, in a handful of processes when all are fine", async () => {
