@@ -234,9 +234,26 @@ export async function* everyRow(reader: TableReader, after?: string): AsyncItera
 // repository's share for pull requests, so that strangers cannot use up what is the owner's (threats.md row 19).
 // Housekeeping counts anew what is on disk, so that an account shrinks. An owner's bytes are counters of the repository's
 // row, and a contributor is the owner of what lies in a `/prs/` repository; what contributors have in repositories of others
-// is in table "meta", `pull-request-bytes:<author>:<repository>`.
+// is in table "meta", `pull-request-bytes:<author>:<repository>`; `pull-request-authors:<repository> <author>` beside it says
+// whose accounts are concerned when a repository shrinks.
 
 const contributorPrefix = "pull-request-bytes:";
+const authorsMark = (name: RepositoryName): string => `pull-request-authors:${repositoryKey(name)}`;
+const authorKey = (name: RepositoryName, author: string): string => `${authorsMark(name)} ${author}`;
+
+/** Contributors from before there was such a list are looked for once. */
+async function listContributors(tx: Transaction, row: CatalogueRow): Promise<void> {
+  if ((await tx.row("meta", authorsMark(row))) !== undefined) return;
+  tx.setRow("meta", authorsMark(row), 1);
+  if (row.counters.pullRequestBytes === 0) return;
+  const end = `:${repositoryKey(row)}`;
+  const found: string[] = [];
+  for await (const [key] of tx.rows("meta", { prefix: contributorPrefix })) {
+    if (key.endsWith(end)) found.push(key.slice(contributorPrefix.length, -end.length));
+  }
+  // The same name under `/prs/` is another repository.
+  for (const author of found.filter(isPubkey)) tx.setRow("meta", authorKey(row, author), 1);
+}
 
 const contributorKey = (author: Pubkey, name: RepositoryName): string =>
   `${contributorPrefix}${author}:${repositoryKey(name)}`;
@@ -269,6 +286,8 @@ export async function bookContributors(
   const { counters } = row;
   const changed = { ...row, counters: { ...counters, pullRequestBytes: counters.pullRequestBytes + bytes } };
   setCatalogueRow(tx, changed);
+  await listContributors(tx, row);
+  tx.setRow("meta", authorKey(row, author), 1);
   const key = contributorKey(author, row);
   tx.setRow("meta", key, ((await tx.row<number>("meta", key)) ?? 0) + bytes);
   return changed;
@@ -296,8 +315,14 @@ export async function recount(
   const bytes = Math.max(0, disk.bytes - pullRequestBytes);
   setCatalogueRow(tx, { ...row, counters: { ...row.counters, bytes, pullRequestBytes } });
   if (pullRequestBytes === booked) return;
-  for await (const [key, used] of tx.rows<number>("meta", { prefix: contributorPrefix })) {
-    if (key.endsWith(`:${repositoryKey(row)}`)) tx.setRow("meta", key, Math.floor((used * pullRequestBytes) / booked));
+  await listContributors(tx, row);
+  const prefix = authorKey(row, "");
+  const authors: Pubkey[] = [];
+  for await (const [key] of tx.rows("meta", { prefix })) authors.push(key.slice(prefix.length) as Pubkey);
+  for (const author of authors) {
+    const key = contributorKey(author, row);
+    const used = (await tx.row<number>("meta", key)) ?? 0;
+    tx.setRow("meta", key, Math.floor((used * pullRequestBytes) / booked));
   }
 }
 

@@ -87,6 +87,33 @@ describe("an owner's quota", () => {
     assert.match(left.reason, /^all repositories of this server use 150 bytes of 200 bytes: /);
   });
 
+  it("of the whole server follows what is booked and what goes, and reads the others no more", async (context) => {
+    const store = await storeWith(one, two);
+    const withLimit = { ...limits, instanceMaxBytes: 1_000 };
+    const used = async (): Promise<number> => 1_000 - (await ownersQuotaLeft(store, one, withLimit)).maxBytes;
+    await booked(store, one, 100);
+    assert.equal(await used(), 100);
+    await booked(store, two, 30, alice);
+    await booked(store, one, 20);
+    const rows = context.mock.method(store, "rows");
+    assert.equal(await used(), 150);
+    const ranges = rows.mock.calls.map(({ arguments: [table, range] }) => [table, range?.prefix]);
+    assert.deepEqual(ranges, [["catalogue", `${owner}:`]], "the owner's own alone are added up");
+    rows.mock.restore();
+    await store.transact(async (tx) => {
+      tx.deleteRow("catalogue", repositoryKey(two));
+      setCatalogueRow(tx, {
+        ...newRepositoryRow({ owner: alice, identifier: "three" }, 0),
+        counters: { pushes: 1, bytes: 7, pullRequestBytes: 5 },
+      });
+      setCatalogueRow(tx, {
+        ...newRepositoryRow({ owner: bob, identifier: "four", area: "prs" }, 0),
+        counters: { pushes: 1, bytes: 1, pullRequestBytes: 0 },
+      });
+    });
+    assert.equal(await used(), 133);
+  });
+
   it("is remarked on from 80 %", async () => {
     const store = await storeWith(one);
     await booked(store, one, 799);
@@ -151,6 +178,32 @@ describe("counting anew", () => {
     assert.deepEqual(counters, { pushes: 0, bytes: 500, pullRequestBytes: 200 });
     assert.equal((await contributorsQuotaLeft(store, two, [alice], limits)).maxBytes, 350);
     assert.equal((await contributorsQuotaLeft(store, two, [bob], limits)).maxBytes, 450);
+  });
+
+  it("looks at its own contributors alone; those from before they were listed are found once", async (context) => {
+    const store = await storeWith(one, two);
+    await booked(store, one, 300, alice);
+    await booked(store, two, 200, bob);
+    await store.transact(async (tx) => {
+      for (const { owner: of, identifier } of [one, two]) {
+        const mark = `pull-request-authors:${of}:${identifier}`;
+        for (const key of [mark, `${mark} ${alice}`, `${mark} ${bob}`]) tx.deleteRow("meta", key);
+      }
+    });
+    await booked(store, one, 100, bob);
+    const shrink = (bytes: number): Promise<string[]> =>
+      store.transact(async (tx) => {
+        const rows = context.mock.method(tx, "rows");
+        const row = await catalogueRow(tx, one);
+        assert.ok(row);
+        await recount(tx, row, { bytes, pullRequestBytes: bytes });
+        return rows.mock.calls.map(({ arguments: [, range] }) => range?.prefix ?? "");
+      });
+    assert.deepEqual(await shrink(200), [`pull-request-authors:${owner}:one `]);
+    const left = async (author: Pubkey) => (await contributorsQuotaLeft(store, two, [author], limits)).maxBytes;
+    assert.deepEqual([await left(alice), await left(bob)], [350, 250]);
+    await shrink(0);
+    assert.deepEqual([await left(alice), await left(bob)], [500, 300], "what bob has elsewhere stays");
   });
 
   it("never charges contributors with what the owner pushed to a pull request of his own", async () => {

@@ -9,12 +9,12 @@ import {
   catalogueRows,
   contributedRows,
   contributions,
-  everyRow,
   type RepositoryName,
 } from "../catalogue/repositories.js";
 import type { Pubkey } from "../nostr/event.js";
-import type { TableReader } from "../store/port.js";
+import type { Store, TableReader } from "../store/port.js";
 import type { PurgatoryConfig } from "./context.js";
+import { instanceUse } from "./instance-use.js";
 
 export interface QuotaLeft {
   /** Never less than a pack without objects has. */
@@ -69,19 +69,19 @@ const freeSome = "delete what is not needed and wait for housekeeping, or ask th
  * undefined when branches or tags come, or what a state names.
  */
 export async function accountsOf(
-  reader: TableReader,
+  store: Store,
   name: RepositoryName,
   authors: readonly Pubkey[] | undefined,
   limits: Limits,
   archiveBudget?: ArchiveBudget,
 ): Promise<readonly Account[]> {
-  const whole = await instanceAccount(reader, limits.instanceMaxBytes);
-  if (name.area === "prs") return [await contributorAccount(reader, name.owner, limits), ...whole];
+  const whole = await instanceAccount(store, limits.instanceMaxBytes);
+  if (name.area === "prs") return [await contributorAccount(store, name.owner, limits), ...whole];
   const others = [...new Set(authors)].filter((author) => author !== name.owner);
   const isOwners = authors === undefined || (authors.length > 0 && others.length === 0);
   const accounts = isOwners
-    ? await ownersAccounts(reader, name, limits, archiveBudget)
-    : await contributorsAccounts(reader, name, others, limits);
+    ? await ownersAccounts(store, name, limits, archiveBudget)
+    : await contributorsAccounts(store, name, others, limits);
   return [...accounts, ...whole];
 }
 
@@ -112,10 +112,9 @@ async function ownersAccounts(
 const askOperator = "only the operator of this server can make room";
 
 /** Whoever pushes, and wherever to. None unless the operator has set a limit. */
-async function instanceAccount(reader: TableReader, limit: number | undefined): Promise<Account[]> {
+async function instanceAccount(store: Store, limit: number | undefined): Promise<Account[]> {
   if (limit === undefined) return [];
-  let used = 0;
-  for await (const { counters } of everyRow(reader)) used += counters.bytes + counters.pullRequestBytes;
+  const used = await instanceUse(store);
   return [{ whose: "all repositories of this server use", used, limit, advice: askOperator }];
 }
 
