@@ -50,6 +50,8 @@ export const activityOf = ({ push, talk, announcedAt }: DirectoryEntry, nowSecon
 
 export class Directory {
   readonly #entries = new Map<string, DirectoryEntry>();
+  /** Keys of the entries that show an event as their latest talk. */
+  readonly #showing = new Map<EventId, Set<string>>();
   readonly #changed = new Set<string>();
   #stop: (() => void) | undefined;
   #read: Promise<void> | undefined;
@@ -103,6 +105,7 @@ export class Directory {
       isShown && (await this.store.latest({ kind: kinds.announcement, pubkey: row.owner, identifier: row.identifier }));
     const announcement = stored ? announcementOf(stored.event) : undefined;
     if (!row || !announcement) {
+      this.#show(key, undefined);
       this.#entries.delete(key);
       return;
     }
@@ -135,9 +138,19 @@ export class Directory {
       const entry = this.#entries.get(key);
       if (!entry || (entry.talk && entry.talk.at >= event.created_at)) continue;
       const { id, kind, pubkey: author, created_at: at } = event;
-      this.#entries.set(key, { ...entry, talk: { id, kind, author, at, title: titleOf(event) } });
-      this.#list = undefined;
+      this.#show(key, { id, kind, author, at, title: titleOf(event) });
     }
+  }
+
+  #show(key: string, talk: LatestTalk | undefined): void {
+    const entry = this.#entries.get(key);
+    if (!entry) return;
+    const before = entry.talk && this.#showing.get(entry.talk.id);
+    before?.delete(key);
+    if (entry.talk && before?.size === 0) this.#showing.delete(entry.talk.id);
+    if (talk) this.#showing.set(talk.id, (this.#showing.get(talk.id) ?? new Set()).add(key));
+    this.#entries.set(key, { ...entry, talk });
+    this.#list = undefined;
   }
 
   /** Quick: called with every commit of the store. */
@@ -155,10 +168,6 @@ export class Directory {
     const [kind, owner = "", ...identifier] = (address ?? "").split(":");
     if (Number(kind) === kinds.announcement)
       this.#changed.add(repositoryKey({ owner: owner as Pubkey, identifier: identifier.join(":") }));
-    for (const [key, entry] of this.#entries) {
-      if (entry.talk?.id !== id) continue;
-      this.#entries.set(key, { ...entry, talk: undefined });
-      this.#list = undefined;
-    }
+    for (const key of [...(this.#showing.get(id) ?? [])]) this.#show(key, undefined);
   }
 }
