@@ -233,11 +233,13 @@ export async function startServer(parts: StartParts): Promise<Server> {
     watchProcess(context, parts.build.commit, verifier.engine, repositoryCount);
     let hunt: HuntingRoom | undefined;
     const repair = repairOf(context, { gitHost, purgatory }, (name, found) => hunt?.hunting.found(name, found));
+    gitHost.repositories.shared?.onLoss((address) => repair.damaged(address).catch(onFault));
     const hunts = await whileLeading((led) =>
       withOwnMetrics(registry, async () => {
         const repaired = (name: RepositoryName): Promise<unknown> => repair.check(name);
         const started = await startHunting(led, { gitHost, purgatory, repaired, serverSecret: secret });
         hunt = started;
+        void gitHost.repositories.shared?.tellLosses().catch(onFault);
         return {
           close: () => {
             hunt = undefined;
@@ -247,7 +249,6 @@ export async function startServer(parts: StartParts): Promise<Server> {
       }),
     );
     closing.add("hunt", () => hunts.close());
-    gitHost.repositories.shared?.onLoss((address) => void repair.damaged(address).catch(onFault));
     repair.open();
     closing.add("repair", () => repair.close());
     const housekeeping = await startHousekeeping(context, gitHost, disks);

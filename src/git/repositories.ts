@@ -91,6 +91,7 @@ export class Repositories {
       packs: share?.packs({
         gitDataPath: this.#gitDataPath,
         changed,
+        madeAnew: ({ key }) => this.#context.behind.set(key, { names: undefined }),
         withFolder: (directory, work) => this.#withFolder(directory, work),
       }),
     };

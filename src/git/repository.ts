@@ -32,15 +32,25 @@ import {
 import { type RefTable, refsAfter } from "./ref-tables.js";
 import { bytesBelow, largeFilesFolder, retiredFolder, sweepRefLocks, unclaimedFolder } from "./repository-files.js";
 import { type RefUpdate, RepositoryRefs } from "./repository-refs.js";
+import { ObjectsUnavailableError } from "./run.js";
 import type { SharedPacks } from "./shared-packs.js";
 
 /** More haves cost more than they save. */
 const maxOtherTips = 2_000;
 
 export class GitRepository extends RepositoryRefs {
-  /** Which of these are not here with everything they reach. `deep`: do not trust what existing refs reach (repair). */
-  async missingObjects(oids: readonly Oid[], options: { readonly deep?: boolean } = {}): Promise<ReadonlySet<Oid>> {
-    await this.ready();
+  /**
+   * Which of these are not here with everything they reach. `deep`: do not trust what existing refs reach (repair).
+   * `evenLost`: packs that the pack store has lost keep nobody from looking at the rest (hunt).
+   */
+  async missingObjects(
+    oids: readonly Oid[],
+    options: { readonly deep?: boolean; readonly evenLost?: boolean } = {},
+  ): Promise<ReadonlySet<Oid>> {
+    await this.ready()?.catch((error: unknown) => {
+      const isLost = error instanceof ObjectsUnavailableError && error.how === "lost";
+      if (!isLost || !options.evenLost) throw error;
+    });
     if (options.deep) return await missingObjects(this.place, oids, { deep: true });
     // What a ref names was complete when the ref was written.
     const { refs } = await this.refs();

@@ -240,7 +240,7 @@ describe("packs that several machines share", () => {
     await rm(join(world.packFolder, `${pack.stored}.pack`));
     const losses: string[] = [];
     for (const { name, repositories } of [a, b])
-      repositories.shared?.onLoss(({ key }) => losses.push(`${name} ${key}`));
+      repositories.shared?.onLoss(async ({ key }) => void losses.push(`${name} ${key}`));
     await assert.rejects(has(b, address, oid), ObjectsUnavailableError);
     await idle();
     assert.ok(losses.includes(`a ${address.key}`), "the others hear of it");
@@ -257,6 +257,55 @@ describe("packs that several machines share", () => {
     assert.ok(await has(b, address, oid));
     assert.ok(await has(a, address, oid));
     assert.equal((await listed(address)).includes(pack.name), false);
+  });
+
+  it("whoever begins to hunt is told of what was lost before, and again when it is there", async () => {
+    const address = fresh();
+    const oid = await commit("lost before");
+    await push(a, address, oid);
+    await idle();
+    const [pack] = await listedPacks(a.store, address);
+    assert.ok(pack);
+    const stored = join(world.packFolder, `${pack.stored}.pack`);
+    const copy = b.repositories.open(address).directory;
+    await rm(copy, { recursive: true });
+    // The one that has it is away: nobody puts it there again.
+    const aside = `${a.repositories.open(address).directory}-away`;
+    await rename(a.repositories.open(address).directory, aside);
+    for (const machine of [a, b]) machine.repositories.shared?.packs.forget(address.key);
+    await rename(stored, `${stored}-away`);
+    await assert.rejects(has(b, address, oid), ObjectsUnavailableError);
+    await idle();
+    const told: string[] = [];
+    b.repositories.shared?.onLoss(async ({ key }) => void (key === address.key && told.push(key)));
+    await b.repositories.shared?.tellLosses();
+    await idle();
+    assert.equal(told.length, 1);
+    const hunted = b.repositories.open(address);
+    await assert.rejects(hunted.missingObjects([oid]), ObjectsUnavailableError);
+    assert.deepEqual([...(await hunted.missingObjects([await commit("never came")], { evenLost: true }))].length, 1);
+    await rename(`${stored}-away`, stored);
+    await rm(a.repositories.open(address).directory, { recursive: true, force: true });
+    await rename(aside, a.repositories.open(address).directory);
+    for (const machine of [a, b]) machine.repositories.shared?.packs.forget(address.key);
+    assert.ok(await has(a, address, oid));
+    await idle();
+    assert.equal((await packList(a.store, address))?.lost, undefined);
+    assert.equal(told.length, 2, "it need not be looked for any longer");
+    assert.ok(await has(b, address, oid));
+  });
+
+  it("a directory that is lost here is made again, with the refs of its rows", async () => {
+    const address = fresh();
+    const oid = await commit("without a directory");
+    await push(a, address, oid);
+    const repository = a.repositories.open(address);
+    await repository.bringInLine();
+    assert.equal(await refOnDisk(a, address), oid);
+    await rm(repository.directory, { recursive: true });
+    repository.context.packs?.forget(address.key);
+    await repository.bringInLine();
+    assert.equal(await refOnDisk(a, address), oid);
   });
 
   it("a copy here that rots is fetched again", async () => {

@@ -56,6 +56,8 @@ export interface PacksHost {
   /** A folder must not go while a repository is made in it. */
   withFolder<T>(directory: string, work: () => Promise<T>): Promise<T>;
   changed(address: RepositoryAddress): void;
+  /** Its directory here was made: none of git's files in it says yet what the rows say. */
+  madeAnew(address: RepositoryAddress): void;
 }
 
 export interface SharedPacksParts {
@@ -120,8 +122,7 @@ export class SharedPacks {
     this.listed = new ListedRepositories(parts.store, parts.clock);
     this.files = new SharedFiles(parts.packs, parts.clock);
     this.unclaimed = new UnclaimedPacks({
-      store: this.#store,
-      clock: this.#clock,
+      ...{ store: this.#store, clock: this.#clock },
       put: (address, folder, name) => this.put(address, folder, name),
       fetch: (folder, pack) => this.fetchInto(folder, pack),
       mayBeListed: (tx, packs) => this.mayBeListed(tx, packs),
@@ -133,10 +134,14 @@ export class SharedPacks {
   }
 
   /** Its row, and its directory here; no pack is fetched for it. */
-  async create({ address, directory }: PackHome, wanted: () => Promise<ObjectFormat>): Promise<void> {
-    await this.listed.make(address, wanted);
-    const format = (await this.listed.formatOf(address)) ?? (await wanted());
-    await this.host.withFolder(directory, () => createRepositoryFiles(directory, address.identifier, format));
+  async create(home: PackHome, wanted: () => Promise<ObjectFormat>): Promise<void> {
+    await this.listed.make(home.address, wanted);
+    await this.#createFiles(home, (await this.listed.formatOf(home.address)) ?? (await wanted()));
+  }
+
+  async #createFiles({ address, directory }: PackHome, format: ObjectFormat): Promise<void> {
+    const create = () => createRepositoryFiles(directory, address.identifier, format);
+    if ((await this.host.withFolder(directory, create)) !== "was there") this.host.madeAnew(address);
   }
 
   /** Its list is not what it was. */
@@ -223,11 +228,11 @@ export class SharedPacks {
     });
   }
 
-  async #makeDirectory({ address, directory }: PackHome, format: ObjectFormat): Promise<void> {
-    await this.host.withFolder(directory, async () => {
-      await createRepositoryFiles(directory, address.identifier, format);
-      if (formatIn(directory) !== format) await replaceRepositoryFiles(directory, format);
-    });
+  async #makeDirectory(home: PackHome, format: ObjectFormat): Promise<void> {
+    await this.#createFiles(home, format);
+    if (formatIn(home.directory) === format) return;
+    await this.host.withFolder(home.directory, () => replaceRepositoryFiles(home.directory, format));
+    this.host.madeAnew(home.address);
   }
 
   /** True: some could not be had, which was tolerated. */
@@ -254,10 +259,8 @@ export class SharedPacks {
     if (lost.length === 0) return false;
     const wasOld = !(await this.#reportLost(home.address, list, lost));
     if (tolerant || wasOld) return true;
-    throw new ObjectsUnavailableError(
-      "lost",
-      `${lost.length} packs of ${home.address.label} are lost: they are looked for`,
-    );
+    const sentence = `${lost.length} packs of ${home.address.label} are lost: they are looked for`;
+    throw new ObjectsUnavailableError("lost", sentence);
   }
 
   #unavailable(error: unknown): unknown {
@@ -387,9 +390,7 @@ export class SharedPacks {
         }
       });
     const parts = {
-      store: this.#store,
-      clock: this.#clock,
-      alone,
+      ...{ store: this.#store, clock: this.#clock, alone },
       aside: (kind: string) => this.aside(kind),
       put: (address: RepositoryAddress, folder: string, name: string) => this.put(address, folder, name),
       mayBeListed: (reader: TableReader, packs: readonly StoredPack[]) => this.mayBeListed(reader, packs),

@@ -1,7 +1,7 @@
 // How this machine's repositories follow what other machines do to them: what is known in memory is dropped in the turn in
 // which the change is learned; files follow in the background, or before somebody is served.
 
-import { type PackHold, setHold } from "../catalogue/packs.js";
+import { type PackHold, packLists, setHold } from "../catalogue/packs.js";
 import { forgetAligned, removeSomeRefs, unalignedRepositories } from "../catalogue/refs.js";
 import { repositoryOfKey } from "../catalogue/repositories.js";
 import type { Commit, TableReader, Transaction } from "../store/port.js";
@@ -27,7 +27,9 @@ const refsAtOnce = 2_000;
 
 export class SharedRepositories {
   readonly #background = new PackFollowers();
-  readonly #lossWatchers = new Set<(address: RepositoryAddress) => void>();
+  readonly #lossWatchers = new Set<(address: RepositoryAddress) => Promise<void>>();
+  /** Repositories of whose losses the watchers were told last. */
+  readonly #lacking = new Set<string>();
 
   constructor(
     private readonly context: RepositoryContext,
@@ -70,7 +72,20 @@ export class SharedRepositories {
       .bringInLine()
       .catch(() => undefined);
     this.context.changed(address);
-    if ((await listed.lost(address)).length > 0) for (const watcher of this.#lossWatchers) watcher(address);
+    const isLacking = (await listed.lost(address)).length > 0;
+    // Also when another machine had them after all: nobody need look for them any longer.
+    if (!isLacking && !this.#lacking.delete(address.key)) return;
+    if (isLacking) this.#lacking.add(address.key);
+    for (const watcher of this.#lossWatchers) await watcher(address);
+  }
+
+  /** Whoever begins to hunt is told what was lost before: once more, one after the other. */
+  async tellLosses(): Promise<void> {
+    for await (const { lost, ...name } of packLists(this.context.store)) {
+      if (!lost?.length) continue;
+      const address = diskAddress(name);
+      this.#background.add(address.key, () => this.#comeUp(address));
+    }
   }
 
   async #removeCopy(address: RepositoryAddress): Promise<void> {
@@ -158,8 +173,8 @@ export class SharedRepositories {
     return count;
   }
 
-  /** Called when the pack store has lost packs of a repository, on every machine. */
-  onLoss(watcher: (address: RepositoryAddress) => void): void {
+  /** Called when the pack store has lost packs of a repository, and when it has them again; on every machine. */
+  onLoss(watcher: (address: RepositoryAddress) => Promise<void>): void {
     this.#lossWatchers.add(watcher);
   }
 

@@ -112,7 +112,11 @@ export class Repair {
     const row = await this.#kept(name);
     if (!row) return;
     const repository = this.#parts.repositories.open(diskAddress(row));
-    if (await repository.dropDamagedPacks()) return;
+    if (await repository.dropDamagedPacks()) {
+      // It is whole again without us: the hunt is to hear of it.
+      if (this.#damaged.delete(row.address) && !this.#closed) await this.check(name);
+      return;
+    }
     this.#damaged.add(row.address);
     const missing = [...new Set([...(await repository.refs()).refs.values()].map(({ oid }) => oid))];
     const pullRequests = row.area === "prs" ? await pullRequestsAt(this.#parts.store, repository, missing) : [];

@@ -163,7 +163,7 @@ async function missingHere(
   }
   const address = diskAddress(name);
   if (!(await repositories.exists(address))) return new Set([...missing, ...asked]);
-  const absent = await repositories.open(address).missingObjects([...asked]);
+  const absent = await repositories.open(address).missingObjects([...asked], { evenLost: true });
   // A state that wants the same has had it looked for.
   for (const id of asked)
     if (absent.has(id)) missing.add(id);
