@@ -6,7 +6,7 @@ import type { LiveConfig } from "./config/load.js";
 import type { Logger } from "./config/logging.js";
 import type { ServiceName } from "./net/url.js";
 import type { Pubkey } from "./nostr/event.js";
-import type { Store } from "./store/port.js";
+import type { LedBy, Store } from "./store/port.js";
 
 export interface Context {
   /** The settings; read when they are needed, because some change while the server runs. */
@@ -16,6 +16,8 @@ export interface Context {
   /** Where metrics are registered. */
   readonly registry: Registry;
   readonly store: Store;
+  /** As whose work this room's is done: of what one machine does for all of a cluster. */
+  readonly ledBy?: LedBy;
   /** The first is the name people see; others are further names of the same service. At least one. */
   readonly services: readonly ServiceName[];
   readonly serverKey: Pubkey;

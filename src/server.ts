@@ -191,10 +191,10 @@ export async function startServer(parts: StartParts): Promise<Server> {
     /** What one machine does for all of a cluster. Its works fail once another machine leads. */
     const whileLeading = (start: (context: Context) => Promise<Room>): Promise<Room> =>
       leadership.whileLeading(async (epoch) => await start(await ledContext(context, epoch)), onFault);
-    const clocks = await whileLeading(() => purgatory.startClocks());
+    const clocks = await whileLeading(({ ledBy }) => purgatory.startClocks(ledBy));
     closing.add("clocks", () => clocks.close());
     const sweeping = await whileLeading(async (led) => {
-      const sweep = new Sweep(carryOut, led.store);
+      const sweep = new Sweep(carryOut, led);
       return repeatedly(
         clock,
         () => live.current.purgatorySweepIntervalMs,
@@ -268,7 +268,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     closing.add("large files' leader", async () => ledFiles?.close());
     closing.add("large files", async () => largeFiles?.close());
     await largeFiles?.open();
-    ledFiles = largeFiles && (await whileLeading(() => largeFiles.lead()));
+    ledFiles = largeFiles && (await whileLeading(({ ledBy }) => largeFiles.lead(ledBy)));
     const verifiedCopies = new VerifiedCopies();
     const operator = operatorOf(context, {
       ...{ rules, adminKeys: settings.adminKeys, gitHost, carryOut, verifier, decisions, intake, repositoryCount },
@@ -376,7 +376,7 @@ interface Room {
 async function ledContext(context: Context, epoch: number | undefined): Promise<Context> {
   if (epoch === undefined) return context;
   const { ledStore } = await import("./store/led-store.js");
-  return { ...context, store: ledStore(context.store, epoch) };
+  return { ...context, store: ledStore(context.store, epoch), ledBy: { epoch } };
 }
 
 /** One core for the event loop and the store's writer, the rest for signatures. */

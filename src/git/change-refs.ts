@@ -10,7 +10,7 @@ import {
   refsVersion,
 } from "../catalogue/refs.js";
 import { formatOf, type Oid, type RefName } from "../nostr/nip34.js";
-import type { Transaction } from "../store/port.js";
+import type { LedBy, Transaction } from "../store/port.js";
 import { peelTags } from "./objects.js";
 import type { Placed } from "./quarantine.js";
 import { type RefTable, refsAfter } from "./ref-tables.js";
@@ -37,7 +37,10 @@ export class RefChanges {
   readonly #placed: Placed[] = [];
 
   /** `basis`: what was planned on, where machines share their packs (Repositories.basisOf). */
-  constructor(readonly basis?: PlanBasis) {}
+  constructor(
+    readonly basis?: PlanBasis,
+    readonly ledBy?: LedBy,
+  ) {}
 
   /** Objects that these changes name, in place already. */
   naming(placed: readonly Placed[]): this {
@@ -173,7 +176,7 @@ export async function changeRefs<T>(
     for (const placed of wishes.placed) placed.listed();
   };
   if (changes.length === 0) {
-    const result = await store.transact(write);
+    const result = await store.transact(write, wishes.ledBy);
     listed();
     told(() => committed(result));
     return result;
@@ -192,7 +195,7 @@ export async function changeRefs<T>(
         versions.push(await changeRows(tx, repository.address, refs, after.head));
       }
       return written;
-    });
+    }, wishes.ledBy);
     listed();
     for (const [index, { repository, before, refs, after }] of changes.entries()) {
       tables.set(repository.address.key, { ...after, format: before.format, version: versions[index] ?? 0 });

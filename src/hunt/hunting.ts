@@ -158,7 +158,7 @@ export class Hunting {
   }
 
   async #look(name: RepositoryName): Promise<void> {
-    const { store, repositories, purgatory } = this.#parts;
+    const { store, repositories, purgatory, ledBy } = this.#parts;
     const { stillMissing, seen } = this.#missing.beginLook(name);
     const parts = { store, repositories, pullRequests: this.#pullRequests, stillMissing };
     const wants = await wantsOf(parts, name, this.#missing.foundIn(name));
@@ -168,9 +168,9 @@ export class Hunting {
       for (const other of this.#missing.withItem(id)) this.#rechecks.add(other);
     }
     const inVain = this.#missing.takeSoughtInVain(name);
-    if (inVain.size > 0) await purgatory.releasePartial(name, inVain);
+    if (inVain.size > 0) await purgatory.releasePartial(name, inVain, ledBy);
     // What it waits for came with a fetch for another, or a moment before it: nobody else would look at it again.
-    if (wants.isReady) await purgatory.fetched(name);
+    if (wants.isReady) await purgatory.fetched(name, undefined, ledBy);
   }
 
   async #fetch(command: FetchCommand, leave: FetchLeave): Promise<EndedFetch> {

@@ -28,7 +28,7 @@ import { type EventId, isEventId, type Pubkey } from "../nostr/event.js";
 import { formatOf, type Oid } from "../nostr/nip34.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import { removeRepository } from "../purgatory/resume.js";
-import type { Store } from "../store/port.js";
+import type { LedBy, Store } from "../store/port.js";
 import { FetchPlan } from "./core/fetch-plan.js";
 import type { FetchFailureCode, FetchResult, HuntConfig } from "./core/messages.js";
 import type { EndedFetch, FetchCommand, FetchLeave } from "./core-driver.js";
@@ -69,6 +69,8 @@ export interface RunFetchParts {
   readonly purgatory: Purgatory;
   readonly server: ServerFetchParts;
   readonly clock: Clock;
+  /** Where one machine hunts for all of a cluster. */
+  readonly ledBy?: LedBy | undefined;
 }
 
 const nothing: ServerFetchResult = { arrived: [], refused: [], failure: "cancelled", bytes: 0 };
@@ -112,10 +114,11 @@ async function release(
   { arrived, bytes }: ServerFetchResult,
 ): Promise<void> {
   if (arrived.length > 0) {
-    if (row.status === "soft") await parts.purgatory.revive(row);
+    if (row.status === "soft") await parts.purgatory.revive(row, parts.ledBy);
     await countBytes(parts, row, author, bytes);
     if (row.archive) parts.purgatory.archiveBudget.took(bytes);
-    await parts.purgatory.fetched(row, command.kind === "pull-request" ? (command.job as EventId) : undefined);
+    const asked = command.kind === "pull-request" ? (command.job as EventId) : undefined;
+    await parts.purgatory.fetched(row, asked, parts.ledBy);
     // Its directory was made for this fetch only, unless somebody revived it meanwhile.
   } else if (row.status === "soft") await removeRepository(parts.repositories, row);
 }

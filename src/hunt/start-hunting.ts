@@ -71,6 +71,7 @@ export async function startHunting(context: Context, parts: UsedRooms): Promise<
       : undefined;
   const hunting: Hunting = new Hunting({
     store,
+    ledBy: context.ledBy,
     repositories,
     purgatory,
     clock,

@@ -132,7 +132,7 @@ export class CarryOut {
     if (names.length === 0) return false;
     const release = async (): Promise<boolean> => {
       if (verdict.action === "hold" && verdict.entry.kind === "pull-request") await purgatory.claim(event.id);
-      const released = await purgatory.releaser.release(names, "present", undefined, [event.id]);
+      const released = await purgatory.releaser.release(names, "present", { asked: [event.id] });
       return released.some(({ id }) => id === event.id);
     };
     const contributor = verdict.action === "hold" ? contributorOf(verdict.entry) : undefined;

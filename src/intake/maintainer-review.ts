@@ -100,7 +100,8 @@ export class MaintainerReview {
       return withdraw(tx, { stored: [stored.event], waiting: [], cause: "unhosted" }, now);
     });
     if (end) return this.carryOut.followWithdrawal(end);
-    if (takesStates(await catalogueRow(store, name))) await this.carryOut.purgatory.releaser.release([name], "present");
+    if (takesStates(await catalogueRow(store, name)))
+      await this.carryOut.purgatory.releaser.release([name], "present", this.context);
   }
 
   async close(): Promise<void> {

@@ -32,7 +32,7 @@ import { expirationOf, kinds } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import type { Expiry, PurgatoryConfig, PurgatoryContext } from "../purgatory/context.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import type { Store, Transaction } from "../store/port.js";
+import type { LedBy, Store, Transaction } from "../store/port.js";
 import { type CarryOut, withdraw } from "./carry-out.js";
 
 const secondsPerDay = 86_400;
@@ -47,20 +47,20 @@ export class Sweep {
   readonly #startedMs: number;
   #choresAt = Number.NEGATIVE_INFINITY;
 
-  /** `store`: as whoever leads uses it. */
+  /** `led`: the store as whoever leads uses it. */
   constructor(
     private readonly carryOut: CarryOut,
-    store: Store = carryOut.purgatory.context.store,
+    private readonly led: { readonly store: Store; readonly ledBy?: LedBy } = carryOut.purgatory.context,
   ) {
     this.#purgatory = carryOut.purgatory;
-    this.parts = { ...carryOut.purgatory.context, store };
+    this.parts = { ...carryOut.purgatory.context, store: led.store };
     const { clock } = this.parts;
     this.#seen = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
     this.#startedMs = this.#seen.monotonicMs;
   }
 
   async run(): Promise<void> {
-    await this.#purgatory.releaseUnfinished();
+    await this.#purgatory.releaseUnfinished(this.led.ledBy);
     await this.#followClock();
     // One moment for the whole turn: a clock that jumps during it is followed by the next.
     const now = Math.floor(this.#seen.wallMs / 1000);

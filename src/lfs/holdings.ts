@@ -30,7 +30,7 @@ import type { SharedFiles } from "../git/shared-files.js";
 import type { Pubkey } from "../nostr/event.js";
 import type { OtherUnclaimed } from "../purgatory/placeholders.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import type { Commit, Transaction } from "../store/port.js";
+import type { Commit, LedBy, Transaction } from "../store/port.js";
 import {
   isWhole,
   largeFilePath,
@@ -133,25 +133,31 @@ export class Holdings implements OtherUnclaimed {
   }
 
   /** Into the repository's quotas: a maintainer's, one that a released pointer names, or one that was hunted for. */
-  async take(name: RepositoryName, file: Pointer, next: NextChunk, contributor?: Pubkey): Promise<void> {
+  async take(name: RepositoryName, file: Pointer, next: NextChunk, contributor?: Pubkey, ledBy?: LedBy): Promise<void> {
     const directory = this.directoryOf(name);
     await receiveFile(directory, file, next, (beside) =>
       this.#alone(name, file.oid, async () => {
         const mayBeNamed = await this.#share(file.oid, beside);
         await moveFile(beside, largeFilePath(directory, file.oid));
-        await this.#isHere(name, file, contributor, { mayBeNamed });
+        await this.#isHere(name, file, contributor, { mayBeNamed, ledBy });
       }),
     );
   }
 
   /** From another repository of this server. False: that does not have it. */
-  async copy(name: RepositoryName, from: RepositoryName, file: Pointer, contributor?: Pubkey): Promise<boolean> {
+  async copy(
+    name: RepositoryName,
+    from: RepositoryName,
+    file: Pointer,
+    contributor?: Pubkey,
+    ledBy?: LedBy,
+  ): Promise<boolean> {
     const [there, here] = [this.directoryOf(from), this.directoryOf(name)];
     return await this.#alone(name, file.oid, async () => {
       if (this.#shared && !(await this.#bring(file.oid, largeFilePath(there, file.oid)))) return false;
       if (!(await linkFile(largeFilePath(there, file.oid), largeFilePath(here, file.oid)))) return false;
       const mayBeNamed: MayBeNamed = async (tx) => (await this.#shared?.mayBeNamed(tx, file.oid)) ?? true;
-      await this.#isHere(name, file, contributor, { mayBeNamed });
+      await this.#isHere(name, file, contributor, { mayBeNamed, ledBy });
       return true;
     });
   }
@@ -316,7 +322,7 @@ export class Holdings implements OtherUnclaimed {
     name: RepositoryName,
     { oid, size }: Pointer,
     contributor: Pubkey | undefined,
-    { isNamed = false, also, mayBeNamed }: HereOptions,
+    { isNamed = false, also, mayBeNamed, ledBy }: HereOptions,
   ): Promise<void> {
     const since = unixSeconds(this.#clock);
     await this.purgatory.context.store.transact(async (tx) => {
@@ -328,7 +334,7 @@ export class Holdings implements OtherUnclaimed {
       const row = { size, isHere: true, isNamed: isNamed || before?.isNamed === true, since };
       await setLargeFile(tx, name, oid, whose === undefined ? row : { ...row, contributor: whose });
       await this.#book(tx, name, whose, size);
-    });
+    }, ledBy);
   }
 
   async #change(
@@ -361,6 +367,7 @@ interface HereOptions {
   readonly also?: (tx: Transaction) => void;
   /** Where files are shared: asked in the transaction. */
   readonly mayBeNamed?: MayBeNamed;
+  readonly ledBy?: LedBy | undefined;
 }
 
 const keyOf = (name: RepositoryName, oid: LargeFileId): string => `${repositoryKey(name)} ${oid}`;

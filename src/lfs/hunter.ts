@@ -20,6 +20,7 @@ import { failureOf } from "../net/failure.js";
 import type { Guard } from "../net/guard.js";
 import type { ServiceName } from "../net/url.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
+import type { LedBy } from "../store/port.js";
 import { askForFiles, type ClientParts, fetchFile, type Offer } from "./client.js";
 import { WrongContentError } from "./files.js";
 import type { Holdings } from "./holdings.js";
@@ -36,6 +37,8 @@ export interface AskedForFiles {
 interface HunterParts {
   readonly purgatory: Purgatory;
   readonly holdings: Holdings;
+  /** Where one machine hunts for all of a cluster. */
+  readonly ledBy: LedBy | undefined;
   readonly clock: Clock;
   readonly guard: Guard;
   readonly ours: readonly ServiceName[];
@@ -164,7 +167,7 @@ export class LargeFileHunter {
         if (!isOurs || !(await this.#hasRoom(name, file))) continue;
         const of: RepositoryName =
           holder.area === "prs" ? holder : { owner: holder.owner, identifier: holder.identifier };
-        if (!(await this.parts.holdings.copy(name, of, file, file.contributor))) continue;
+        if (!(await this.parts.holdings.copy(name, of, file, file.contributor, this.parts.ledBy))) continue;
         wanted.delete(oid);
         break;
       }
@@ -212,9 +215,9 @@ export class LargeFileHunter {
   }
 
   async #fetch(name: RepositoryName, file: LargeFileRow & Pointer, offer: Offer, client: ClientParts): Promise<string> {
-    const { purgatory, holdings } = this.parts;
+    const { purgatory, holdings, ledBy } = this.parts;
     const done = purgatory.pushBegins(name);
-    const take = (next: () => Promise<Buffer | undefined>) => holdings.take(name, file, next, file.contributor);
+    const take = (next: () => Promise<Buffer | undefined>) => holdings.take(name, file, next, file.contributor, ledBy);
     try {
       return await fetchFile(offer, file.size, client, (next) =>
         purgatory.context.repositories.whileUsed(diskAddress(name), () => take(next)),

@@ -18,7 +18,7 @@ import { reachOf } from "../net/address.js";
 import { guardWith, systemResolver } from "../net/guard.js";
 import type { SecretKey } from "../nostr/keys.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
-import type { Commit } from "../store/port.js";
+import type { Commit, LedBy } from "../store/port.js";
 import { UploadGate } from "./access.js";
 import { largeFileFaults } from "./check.js";
 import { unclaimedIn } from "./files.js";
@@ -67,10 +67,10 @@ export class LargeFilesRoom {
   }
 
   /** Searches what nobody has searched, hunts and keeps house, until it is closed: for the machine that leads. */
-  async lead(): Promise<{ close(): Promise<void> }> {
+  async lead(ledBy?: LedBy): Promise<{ close(): Promise<void> }> {
     const { clock, onFault, store } = this.context;
     const stop = sharedAbort();
-    const hunter = this.#newHunter();
+    const hunter = this.#newHunter(ledBy);
     this.#hunter = hunter;
     const chores = repeatedly(
       clock,
@@ -92,12 +92,13 @@ export class LargeFilesRoom {
     };
   }
 
-  #newHunter(): LargeFileHunter {
+  #newHunter(ledBy: LedBy | undefined): LargeFileHunter {
     const { clock, live, services } = this.context;
     const { purgatory, serverSecret } = this.rooms;
     return new LargeFileHunter({
       purgatory,
       holdings: this.holdings,
+      ledBy,
       clock,
       guard: guardWith({ resolve: systemResolver(clock), reach: reachOf(live.current) }),
       ours: services,

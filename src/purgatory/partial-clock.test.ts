@@ -23,12 +23,14 @@ async function pushed(context: TestContext, leads = true) {
   await room.send(announcement("alice", "part", [], room.now));
   await room.send(event);
   const looks: boolean[] = [];
+  const epochs: (number | undefined)[] = [];
   const open = () =>
     new PartialClock({
       store: room.store,
       clock: room.clock,
       graceSeconds: () => graceSeconds,
-      isOver: async () => {
+      isOver: async (_, { epoch }) => {
+        epochs.push(epoch);
         const { since } = (await partialPush(room.store, name, event.id))!;
         looks.push(since + graceSeconds <= unixSeconds(room.clock));
       },
@@ -47,7 +49,7 @@ async function pushed(context: TestContext, leads = true) {
       await settled();
     }
   };
-  return { room, event, clock, open, looks, advance };
+  return { room, event, clock, open, looks, epochs, advance };
 }
 
 test("a partial state's clock that ran out while the wall clock went back is set again", async (context) => {
@@ -89,13 +91,13 @@ test("a clock that was put back while the server was down does not keep a partia
 });
 
 test("a machine that does not lead starts no clock; the one that leads next goes on from the rows", async (context) => {
-  const { event, clock, looks, advance } = await pushed(context, false);
+  const { event, clock, looks, epochs, advance } = await pushed(context, false);
   await clock.watch(name, event.id);
   await advance(graceSeconds + 2);
   assert.deepEqual(looks, []);
-  await clock.open();
+  await clock.open({ epoch: 3 });
   await advance(2);
-  assert.deepEqual(looks, [true]);
+  assert.deepEqual([looks, epochs], [[true], [3]], "as the work of the leader of that epoch");
   await clock.close();
   await clock.watch(name, event.id);
   await advance(graceSeconds + 2);

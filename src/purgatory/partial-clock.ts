@@ -6,25 +6,26 @@ import { type Clock, unixSeconds } from "../base/clock.js";
 import { type RepositoryName, repositoryKey } from "../catalogue/repositories.js";
 import { movePartial, type PartialPush, partialPush, partialPushes, waitingEntry } from "../catalogue/waiting.js";
 import type { EventId } from "../nostr/event.js";
-import type { Store } from "../store/port.js";
+import type { LedBy, Store } from "../store/port.js";
 
 interface PartialClockParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly graceSeconds: () => number;
-  readonly isOver: (name: RepositoryName) => Promise<unknown>;
+  readonly isOver: (name: RepositoryName, ledBy: LedBy) => Promise<unknown>;
   readonly failed: (error: unknown) => void;
 }
 
 export class PartialClock {
   readonly #timers = new Map<string, () => void>();
   #releasing: Promise<unknown> = Promise.resolve();
-  #runs = false;
+  /** As whose work its clocks run; undefined: they do not. */
+  #ledBy: LedBy | undefined;
 
   constructor(private readonly parts: PartialClockParts) {}
 
-  async open(): Promise<void> {
-    this.#runs = true;
+  async open(ledBy: LedBy = {}): Promise<void> {
+    this.#ledBy = ledBy;
     for (const push of await partialPushes(this.parts.store)) {
       this.#start(push, push.state, await this.#notAhead(push));
     }
@@ -34,7 +35,7 @@ export class PartialClock {
   async #notAhead(push: PartialPush): Promise<number> {
     const { store, clock } = this.parts;
     const since = Math.min(push.since, unixSeconds(clock));
-    if (since < push.since) await store.transact(async (tx) => movePartial(tx, push, since - push.since));
+    if (since < push.since) await store.transact(async (tx) => movePartial(tx, push, since - push.since), this.#ledBy);
     return since;
   }
 
@@ -48,7 +49,8 @@ export class PartialClock {
   #start(name: RepositoryName, state: EventId, since: number): void {
     const { clock, graceSeconds, isOver, failed } = this.parts;
     const key = `${repositoryKey(name)}:${state}`;
-    if (!this.#runs || this.#timers.has(key)) return;
+    const ledBy = this.#ledBy;
+    if (!ledBy || this.#timers.has(key)) return;
     // The wall clock may be wrong now and right again soon: it is asked anew after one grace at the latest. Seconds are
     // whole: the next one begins after it.
     const graceMs = graceSeconds() * 1000;
@@ -56,7 +58,7 @@ export class PartialClock {
     const cancel = clock.after(delayMs, () => {
       this.#timers.delete(key);
       this.#releasing = this.#releasing
-        .then(() => isOver(name))
+        .then(() => isOver(name, ledBy))
         .then(() => this.#goOn(name, state))
         .catch(failed);
     });
@@ -73,7 +75,7 @@ export class PartialClock {
   }
 
   async close(): Promise<void> {
-    this.#runs = false;
+    this.#ledBy = undefined;
     for (const cancel of this.#timers.values()) cancel();
     this.#timers.clear();
     await this.#releasing;

@@ -10,6 +10,7 @@ import type { PushOutcome } from "../git/push-types.js";
 import { Room } from "../intake/testing/room.js";
 import type { EventId } from "../nostr/event.js";
 import type { Oid, RefName } from "../nostr/nip34.js";
+import { SharedLogError } from "../store/port.js";
 
 const main = "refs/heads/main" as RefName;
 const minutes = 60;
@@ -43,6 +44,32 @@ describe("the waiting room", () => {
       ],
     );
     assert.equal(await head("alice", "hunted"), tip);
+  });
+
+  it("what a leader does in an epoch that is over is refused: its hunt and its sweep release nothing", async () => {
+    const name = nameOf("alice", "led");
+    await room.send(announcement("alice", "led", [], room.now));
+    const held = state("alice", "led", [[main, await room.commit(name, "led")]], room.now);
+    await room.write(held, sync);
+    const transact = room.store.transact.bind(room.store);
+    const over = { epoch: 1 };
+    room.store.transact = (work, options) =>
+      options?.epoch === over.epoch
+        ? Promise.reject(new SharedLogError("not-leader", "another server leads by now"))
+        : transact(work, options);
+    const isRefused = { trouble: "not-leader" };
+    try {
+      await assert.rejects(room.purgatory.fetched(name, undefined, over), isRefused);
+      await assert.rejects(room.purgatory.releasePartial(name, new Set([held.id]), over), isRefused);
+      await assert.rejects(room.purgatory.revive(name, over), isRefused);
+      assert.ok(room.purgatory.releaser.isUnfinished(name));
+      await assert.rejects(room.purgatory.releaseUnfinished(over), isRefused);
+      assert.equal(await room.isServed(held), false);
+    } finally {
+      room.store.transact = transact;
+    }
+    await room.purgatory.releaseUnfinished({ epoch: 2 });
+    assert.ok(await room.isServed(held));
   });
 
   it("an announcement whose own time is over is not released by what comes before it is swept", async () => {

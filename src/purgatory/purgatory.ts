@@ -22,6 +22,7 @@ import type { PushSession } from "../git/push-types.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
 import { parseNpub } from "../nostr/nip19.js";
 import type { Oid } from "../nostr/nip34.js";
+import type { LedBy } from "../store/port.js";
 import { Bell } from "./bell.js";
 import type { PurgatoryContext, Released } from "./context.js";
 import { Contributors } from "./contributors.js";
@@ -69,7 +70,7 @@ export class Purgatory {
       store,
       clock,
       graceSeconds: () => live.current.partialStateGraceSecs,
-      isOver: (name) => releaser.release([name], "partial"),
+      isOver: (name, ledBy) => releaser.release([name], "partial", { ledBy }),
       failed: (error) => observer.failed("releasing a partial state", error),
     });
     const isBusy = (name: RepositoryName): boolean =>
@@ -108,8 +109,8 @@ export class Purgatory {
   }
 
   /** The clocks of what waits run on the machine that leads, until they are closed. */
-  async startClocks(): Promise<{ close(): Promise<void> }> {
-    await this.#partials.open();
+  async startClocks(ledBy?: LedBy): Promise<{ close(): Promise<void> }> {
+    await this.#partials.open(ledBy);
     return { close: () => this.#partials.close() };
   }
 
@@ -158,9 +159,9 @@ export class Purgatory {
   }
 
   /** After a hunt brought objects into a repository, or found its refs adrift. */
-  async fetched(name: RepositoryName, pullRequest?: EventId): Promise<readonly Released[]> {
+  async fetched(name: RepositoryName, pullRequest?: EventId, ledBy: LedBy = {}): Promise<readonly Released[]> {
     const asked = pullRequest === undefined ? [] : [pullRequest];
-    const released = await this.releaser.release([name], "hunt", undefined, asked);
+    const released = await this.releaser.release([name], "hunt", { asked, ledBy });
     // Refs whose objects were lost are here again for git too.
     const repository = this.context.repositories.open(diskAddress(name));
     if (repository.isStuck) await repository.mendFiles();
@@ -190,12 +191,12 @@ export class Purgatory {
   }
 
   /** These soft states of it may be released with what is here: the rest is on no server that could be asked. */
-  releasePartial(name: RepositoryName, states: ReadonlySet<EventId>): Promise<readonly Released[]> {
-    return this.releaser.release([name], "partial", states);
+  releasePartial(name: RepositoryName, partial: ReadonlySet<EventId>, ledBy: LedBy = {}): Promise<readonly Released[]> {
+    return this.releaser.release([name], "partial", { partial, ledBy });
   }
 
   /** A hunt found data for a repository whose announcement had gone soft: it waits again, on disk. */
-  async revive(name: RepositoryName): Promise<void> {
+  async revive(name: RepositoryName, ledBy?: LedBy): Promise<void> {
     const { store, repositories, clock, live } = this.context;
     const now = unixSeconds(clock);
     await store.transact(async (tx) => {
@@ -204,14 +205,14 @@ export class Purgatory {
       if (row?.status !== "soft" || !entry) return;
       await putWaiting(tx, restarted(entry, now, live.current));
       setCatalogueRow(tx, withStatus(row, "waiting", now));
-    });
+    }, ledBy);
     await repositories.create(diskAddress(name));
   }
 
   /** Releases that could not be ended are tried again. */
-  releaseUnfinished(): Promise<void> {
+  releaseUnfinished(ledBy?: LedBy): Promise<void> {
     const { observer } = this.context;
-    return this.releaser.releaseUnfinished((error) => observer.failed("ending a release", error));
+    return this.releaser.releaseUnfinished((error) => observer.failed("ending a release", error), ledBy);
   }
 
   async close(): Promise<void> {

@@ -240,7 +240,7 @@ export class PurgatoryPush implements PushSession {
       claimed.push(eventId);
     }
     if (claimed.length === 0) return released;
-    return [...released, ...(await releaser.release([this.address], "push", undefined, claimed))];
+    return [...released, ...(await releaser.release([this.address], "push", { asked: claimed }))];
   }
 
   async #book(tx: Transaction, { address, updates, packBytes }: PushOutcome): Promise<void> {

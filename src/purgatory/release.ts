@@ -31,7 +31,7 @@ import type { GitRepository } from "../git/repository.js";
 import type { RefUpdate } from "../git/repository-refs.js";
 import type { EventId, Pubkey } from "../nostr/event.js";
 import { formatName, type Oid } from "../nostr/nip34.js";
-import { SharedLogError, type Transaction } from "../store/port.js";
+import { type LedBy, SharedLogError, type Transaction } from "../store/port.js";
 import type { PurgatoryContext, Released, Via } from "./context.js";
 import { isQuiet, oidsIn, otherFormat, type PlanParts, planFor, type RepositoryPlan } from "./plan.js";
 import type { PullRequestPlan, PullRequestRefs } from "./pull-requests.js";
@@ -42,13 +42,18 @@ const maxWaitingStatesLookedAt = 200;
 const maxSiblings = 20;
 const maxRounds = 3;
 
-interface ReleaseWish {
+interface ReleaseWish extends ReleaseOptions {
   readonly via: Via;
-  /** States of which what is here may be released. */
-  readonly partial: ReadonlySet<EventId>;
-  /** Pull requests that are looked at however many others wait there. */
-  readonly asked: readonly EventId[];
   readonly push?: PushedRefs;
+}
+
+interface ReleaseOptions {
+  /** States of which what is here may be released. */
+  readonly partial?: ReadonlySet<EventId>;
+  /** Pull requests that are looked at however many others wait there. */
+  readonly asked?: readonly EventId[];
+  /** Where one machine does it for all of a cluster. */
+  readonly ledBy?: LedBy;
 }
 
 /** A push whose objects are in place: its refs are written with what they release. */
@@ -83,22 +88,19 @@ export class Releaser {
     },
   ) {}
 
-  /**
-   * Releases what can be released around these repositories; resolves when it is done and stored. `asked`: pull requests
-   * that are looked at however many others wait there.
-   */
+  /** Releases what can be released around these repositories; resolves when it is done and stored. */
   async release(
     names: readonly RepositoryName[],
     via: Via,
-    partial: ReadonlySet<EventId> = new Set(),
-    asked: readonly EventId[] = [],
+    { partial, asked, ledBy }: ReleaseOptions = {},
   ): Promise<readonly Released[]> {
+    const wish: ReleaseWish = { via, ...(partial && { partial }), ...(asked && { asked }), ...(ledBy && { ledBy }) };
     const released: Released[] = [];
     const done = new Set<string>();
     // One after the other: a pull request may name twenty repositories, whose locks are nobody's to take together.
     for (const name of names) {
       if (done.has(repositoryKey(name))) continue;
-      released.push(...(await this.releaseAround(name, { via, partial, asked }, done)));
+      released.push(...(await this.releaseAround(name, wish, done)));
     }
     return released;
   }
@@ -172,12 +174,12 @@ export class Releaser {
   }
 
   /** Tried again until it is done, not at the next start only. */
-  async releaseUnfinished(failed: (error: unknown) => void): Promise<void> {
+  async releaseUnfinished(failed: (error: unknown) => void, ledBy?: LedBy): Promise<void> {
     for (const [key, name] of [...this.#unfinished]) {
       this.#unfinished.delete(key);
       try {
-        await this.release([name], "present");
-        if (!this.#unfinished.has(key)) await this.parts.store.transact(async (tx) => endUnfinished(tx, name));
+        await this.release([name], "present", ledBy && { ledBy });
+        if (!this.#unfinished.has(key)) await this.parts.store.transact(async (tx) => endUnfinished(tx, name), ledBy);
       } catch (error) {
         // One that fails again owes again, and keeps no other from being made good.
         failed(error);
@@ -248,7 +250,7 @@ export class Releaser {
 
   private async releaseOnce(
     concerned: readonly RepositoryName[],
-    { via, partial, asked, push }: ReleaseWish,
+    { via, partial = new Set(), asked = [], push, ledBy }: ReleaseWish,
     copies: Placed[],
   ): Promise<ReleaseDone> {
     const { clock, repositories } = this.parts;
@@ -264,7 +266,7 @@ export class Releaser {
     const hosted = names.filter(({ area }) => area !== "prs");
     const planning = this.planning(nowSeconds, partial, push);
     const plans = await this.planAll(hosted, planning, copied, copies);
-    const refs = new RefChanges(basis);
+    const refs = new RefChanges(basis, ledBy);
     if (push) refs.add(push.repository, push.updates).naming(push.placed ? [push.placed] : []);
     for (const { governing, repository } of plans) {
       if (governing) refs.add(repository, governing.alignment.updates, governing.alignment.head);

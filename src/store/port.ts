@@ -156,13 +156,17 @@ export interface Transaction extends Reader {
   pass(event: VerifiedEvent): void;
 }
 
-export interface TransactOptions {
+/** As whose work something is done, where several machines share the store; nothing: any of them may do it. */
+export interface LedBy {
+  /** It is the work of the leader of that epoch: it fails if another machine leads by now. */
+  readonly epoch?: number;
+}
+
+export interface TransactOptions extends LedBy {
   /** It writes only rows that `isLocalRow` names, so that it needs no other machine. Writing anything else fails. */
   readonly isLocal?: boolean;
   /** Nobody waits for it: it rides on the next commit. Only a shared log makes it wait, and never longer than five seconds. */
   readonly mayWait?: boolean;
-  /** It is the work of the leader of that epoch: it fails if another machine leads by now. */
-  readonly epoch?: number;
 }
 
 /** What one commit changed. */

@@ -209,7 +209,7 @@ export class SharedOrder implements Order {
       await this.#giveTurnBack(session);
       throw new SharedLogError(
         "too-large",
-        `one change may have ${maxBodyBytes} bytes, and this one has more: make it smaller`,
+        `this is more than the servers of a cluster can store at once (${maxBodyBytes / 2 ** 20} MiB): send it in smaller parts, for instance fewer refs in one push`,
       );
     }
     const row = { n: this.#applied.n + 1, token: randomUUID() };
