@@ -1,4 +1,5 @@
-// The real server, which ends or stands still at a named step of its next push when its parent says so (armed.ts names them).
+// The real server, which ends or stands still at a named step of its next push when its parent says so (armed.ts names them),
+// or whose disk is full.
 //   node armed-program.js serve
 // The product knows nothing of it: methods of its classes are wrapped here before it starts.
 
@@ -6,7 +7,7 @@ import { Session } from "../../src/cluster/session.js";
 import { DirectoryPackStore } from "../../src/packs/directory.js";
 import { LmdbBackend } from "../../src/store/lmdb/lmdb-backend.js";
 import { ChangeLog } from "../../src/store/postgres/change-log.js";
-import type { Armed, PushStep } from "./armed.js";
+import type { Armed, DiskWish, PushStep } from "./armed.js";
 
 type Method = (...args: never[]) => Promise<unknown>;
 
@@ -45,10 +46,18 @@ watch(ChangeLog.prototype, "append", "the change is appended", "after");
 watch(Session.prototype, "run", "the change is committed", "after", (text) => text === "COMMIT");
 watch(LmdbBackend.prototype, "commit", "the change is applied", "after");
 
-process.on("message", (message: Armed) => {
-  armed = message;
+let isDiskFull = false;
+const { commit } = LmdbBackend.prototype;
+LmdbBackend.prototype.commit = async function (change): Promise<void> {
+  if (isDiskFull) throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+  await commit.call(this, change);
+};
+
+process.on("message", (message: Armed | DiskWish) => {
+  if ("disk" in message) isDiskFull = message.disk === "full";
+  else armed = message;
   // A push that comes before this was heard would pass the step unnoticed.
-  process.send?.({ armed: message.step });
+  process.send?.({ heard: message });
 });
 process.channel?.unref();
 

@@ -2,15 +2,23 @@
 // and a new version is installed on one machine after the other.
 
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { SecretKey } from "../../src/nostr/keys.js";
+import { npubOf } from "../../src/nostr/nip19.js";
+import type { ListedEntry } from "../../src/operator/lists.js";
+import { askServer } from "../../src/operator/socket.js";
 import { runProgram } from "../harness/git-server.js";
 import { Person } from "../harness/grasp-people.js";
 import { Story, stateEvent } from "../harness/grasp-story.js";
+import { authenticate, signedHeader } from "../harness/private-service.js";
+import { ask } from "../harness/raw-http.js";
 import { startInProcess, untilSo } from "../harness/server.js";
 import { Pusher, servedBy, told } from "./people.js";
 import { TestPostgres } from "./postgres.js";
-import { ClusterOfProcesses, WholeCluster } from "./whole-cluster.js";
+import { ClusterOfProcesses, serverKey, WholeCluster } from "./whole-cluster.js";
 
 let postgres: TestPostgres;
 before(async () => {
@@ -94,6 +102,79 @@ test(
       }
     } finally {
       await story.relay.close();
+      await cluster.end();
+    }
+  },
+);
+
+test(
+  "the key that runs another relay of an announcement is let in by every machine of a private service, whoever of them found it",
+  takesLong,
+  async () => {
+    const alice = new Person();
+    const eager = { ...quick, NGIT_SYNC_BATCH_WINDOW_MS: "50", NGIT_SYNC_BASE_BACKOFF_SECS: "1" };
+    const isPrivate = { ...eager, NGIT_PRIVATE_MODE: "true", NGIT_METRICS_PUBLIC: "false" };
+    const cluster = await WholeCluster.start({
+      ...{ postgres, size: 2 },
+      settings: { ...isPrivate, NGIT_PRIVATE_MEMBERS: alice.npub, NGIT_PRIVATE_PEERS: "true" },
+    });
+    const key = SecretKey.generate(randomBytes);
+    const ours = SecretKey.fromHex(serverKey);
+    assert.ok(ours);
+    const there = await startInProcess({
+      settings: {
+        ...isPrivate,
+        NGIT_RELAY_OWNER_NSEC: Buffer.from(key.exportBytes()).toString("hex"),
+        NGIT_PRIVATE_MEMBERS: `${alice.npub},${npubOf(ours.pubkey)}`,
+        NGIT_SYNC_BOOTSTRAP_RELAY_URL: cluster.url,
+      },
+    });
+    const story = await Story.on(cluster);
+    try {
+      await authenticate(story.relay, cluster, alice);
+      const copy = `${there.origin}/${alice.npub}/plans.git`;
+      await story.announce(alice, "plans", [
+        ["clone", copy],
+        ["relays", there.url],
+      ]);
+      const work = await story.workingCopy();
+      const tip = await work.commit("one");
+      await story.state(alice, "plans", { "refs/heads/main": tip });
+      const url = story.url(alice, "plans");
+      await work.must("-c", `http.extraHeader=Authorization: ${signedHeader(alice, url)}`, "push", "-q", url, "main");
+      const peersOf = async (name: string): Promise<string[]> => {
+        const question = { operation: "lists.show", parameters: { list: "private-members" } };
+        const outcome = await askServer(join(cluster.folderOf(name), "relay"), question, () => undefined);
+        assert.ok(outcome?.ok);
+        const { entries } = outcome.result as { entries: ListedEntry[] };
+        return entries.filter(({ origin }) => origin === "peer relay").map(({ entry }) => entry);
+      };
+      for (const name of ["one", "two"]) {
+        await untilSo(`${name} knows the peer`, async () => (await peersOf(name)).includes(npubOf(key.pubkey)));
+      }
+      // From now on it meets only the machine that did not find it.
+      const leads = async ({ origin }: { readonly origin: string }): Promise<boolean> =>
+        (await (await fetch(`${origin}/metrics`)).text()).includes("purgatory_sync_queue_size");
+      const [first, second] = cluster.machines;
+      assert.ok(first && second);
+      const follower = (await leads(first)) ? second : first;
+      assert.equal(await leads(follower), false);
+      cluster.balancer.machines = [follower.port];
+      const next = await work.commit("two");
+      const member = await cluster.connect();
+      await authenticate(member, cluster, alice);
+      const state = stateEvent(alice, "plans", { "refs/heads/main": next });
+      assert.equal((await member.publish(state))[2], true);
+      await work.must("-c", `http.extraHeader=Authorization: ${signedHeader(alice, url)}`, "push", "-q", url, "main");
+      await untilSo("the other server has it from there", async () => {
+        const headers = { authorization: signedHeader(alice, copy) };
+        const answer = await ask(`${copy}/info/refs?service=git-upload-pack`, { headers });
+        return answer.status === 200 && answer.text.includes(`${next} refs/heads/main`);
+      });
+      await member.close();
+    } finally {
+      await story.relay.close();
+      await there.end();
       await cluster.end();
     }
   },

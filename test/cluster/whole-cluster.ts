@@ -13,6 +13,7 @@ import {
   startChild,
   startInProcess,
   type TestServer,
+  untilSo,
 } from "../harness/server.js";
 import { Balancer } from "./balancer.js";
 import { TestPostgres } from "./postgres.js";
@@ -28,7 +29,7 @@ export interface ClusterWish extends Pick<ServerOptions, "settings" | "hasDefaul
   readonly program?: string;
 }
 
-const serverKey = "11".repeat(32);
+export const serverKey = "11".repeat(32);
 const names = ["one", "two", "three", "four", "five"] as const;
 
 class ClusterBase {
@@ -182,13 +183,13 @@ export class ClusterOfProcesses extends ClusterBase {
     return cluster;
   }
 
-  /** Starts a machine, or starts it again where it was. `program`: of another version. */
-  async run(name: string, program?: string): Promise<ChildServer> {
+  /** Starts a machine, or starts it again where it was. `program`: of another version; `more`: settings of its own. */
+  async run(name: string, program?: string, more: Readonly<Record<string, string>> = {}): Promise<ChildServer> {
     const port = this.#ports.get(name) ?? (await freePort());
     this.#ports.set(name, port);
     const folder = this.folderOf(name);
     await mkdir(folder, { recursive: true });
-    const options = { backend: "postgres", folder, port, settings: this.settingsOf(name) } as const;
+    const options = { backend: "postgres", folder, port, settings: { ...this.settingsOf(name), ...more } } as const;
     const machine = await startChild({ ...options, ...(program === undefined ? {} : { program }) });
     this.machines.set(name, machine);
     if (!this.balancer.machines.includes(port)) this.balancer.machines.push(port);
@@ -210,6 +211,13 @@ export class ClusterOfProcesses extends ClusterBase {
       if (text.includes("purgatory_sync_queue_size")) return name;
     }
     return undefined;
+  }
+
+  allReady(): Promise<void> {
+    return untilSo("all machines are ready", async () => {
+      const ready = await Promise.all([...this.machines.keys()].map((name) => this.isReady(name)));
+      return ready.every(Boolean);
+    });
   }
 
   async isReady(name: string): Promise<boolean> {

@@ -2,33 +2,36 @@
 // PostgreSQL and a pack store. What needs the log alone is in failures.cluster.ts.
 
 import assert from "node:assert/strict";
-import { readdir, rename, rm } from "node:fs/promises";
+import { readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { systemClock } from "../../src/base/clock.js";
+import { SecretKey } from "../../src/nostr/keys.js";
+import { DirectoryPackStore } from "../../src/packs/directory.js";
+import { openClusterStore } from "../../src/store/postgres/open.js";
 import { runProgram } from "../harness/git-server.js";
 import { Person } from "../harness/grasp-people.js";
-import { untilSo } from "../harness/server.js";
-import { type Armed, pushSteps } from "./armed.js";
+import { type ChildServer, startInProcess, untilSo } from "../harness/server.js";
+import { type Armed, type DiskWish, pushSteps } from "./armed.js";
 import { Pusher, servedBy, told } from "./people.js";
 import { TestPostgres } from "./postgres.js";
-import { ClusterOfProcesses } from "./whole-cluster.js";
+import { ClusterOfProcesses, serverKey } from "./whole-cluster.js";
 import { Wire } from "./wire.js";
 
 const armedProgram = fileURLToPath(new URL("./armed-program.js", import.meta.url));
+const wrongClockProgram = fileURLToPath(new URL("./wrong-clock-program.js", import.meta.url));
 /** The others go on within this; twice as long here, because a test's machine may be busy. */
 const goOnMs = 20_000;
 
 const takesLong = { timeout: 900_000 };
 
-type Machine = ClusterOfProcesses["machines"] extends ReadonlyMap<string, infer One> ? One : never;
-
-const nextMessage = ({ child }: Machine): Promise<void> => {
+const nextMessage = ({ child }: ChildServer): Promise<void> => {
   return new Promise((resolve) => child.once("message", () => resolve()));
 };
 
 /** It knows when this resolves where it is to end or to stand still. */
-async function arm(machine: Machine, at: Armed): Promise<void> {
+async function arm(machine: ChildServer, at: Armed | DiskWish): Promise<void> {
   const heard = nextMessage(machine);
   machine.child.send(at);
   await heard;
@@ -62,11 +65,7 @@ describe("a cluster of processes", takesLong, () => {
     for (const pusher of pushers) assert.deepEqual(await pusher.problems(machines(), cluster.folder), []);
   }
 
-  const allReady = (): Promise<void> =>
-    untilSo("all machines are ready", async () => {
-      const ready = await Promise.all([...cluster.machines.keys()].map((name) => cluster.isReady(name)));
-      return ready.every(Boolean);
-    });
+  const allReady = (): Promise<void> => cluster.allReady();
 
   test("what one machine took the others serve: events, refs and packs", async () => {
     const [one, two, three] = machines();
@@ -221,6 +220,185 @@ describe("a cluster of processes", takesLong, () => {
     await allReady();
     await isSound(pusher);
   });
+
+  test("a machine whose disk is full when changes come is not ready, the others go on, and it follows when there is room", async () => {
+    const pusher = await hosted();
+    const name = "two";
+    await cluster.machine(name).stop();
+    const armed = await cluster.run(name, armedProgram);
+    await allReady();
+    const before = await pusher.shown(armed);
+    await arm(armed, { disk: "full" });
+    const [other] = machines().filter((one) => one !== armed);
+    assert.ok(other);
+    const pushed = await pusher.push(other, other);
+    assert.ok(pushed.isDone, pushed.said);
+    await untilSo("it is not ready", async () => !(await cluster.isReady(name)));
+    const others = [...cluster.machines.keys()].filter((one) => one !== name);
+    for (const one of others) assert.ok(await cluster.isReady(one), one);
+    const about = [["a", pusher.person.coordinate(pusher.identifier)]];
+    const refused = await told(armed, new Person().sign(1621, about, "no room"));
+    assert.equal(refused?.ok, false);
+    assert.match(refused.message, /^error: /);
+    assert.ok([before, undefined].includes(await pusher.shown(armed)), "never an empty repository");
+    assert.ok((await pusher.push(other, other)).isDone, "the others go on");
+    await arm(armed, { disk: "has room" });
+    await allReady();
+    await isSound(pusher);
+    assert.equal(armed.child.exitCode, null);
+  });
+
+  test("a machine that was away while the log was trimmed comes back with another one's snapshot", async () => {
+    const pusher = await hosted();
+    await isSound(pusher);
+    await cluster.machine("three").stop();
+    assert.ok((await pusher.push(cluster.machine("one"), cluster.machine("two"))).isDone);
+    await pusher.say(cluster.machine("one"), "while it was away");
+    const { schema } = cluster;
+    // As if it were away for days: nothing is kept for it any more.
+    await postgres.sql(`UPDATE ${schema}.node SET seen = seen - interval '2 days' WHERE name = 'three'`);
+    const oldest = async (): Promise<number> =>
+      Number((await postgres.sql(`SELECT min(n)::int AS n FROM ${schema}.change`))[0]?.n);
+    const applied = Number(
+      (await postgres.sql(`SELECT applied::int AS n FROM ${schema}.node WHERE name = 'three'`))[0]?.n,
+    );
+    const trimmer = await openClusterStore({
+      ...{ url: postgres.url(), schema, folder: join(cluster.folder, "trimmer"), name: "trimmer", version: "0.0.0" },
+      clock: systemClock,
+      serverKey: SecretKey.fromHex(serverKey)?.pubkey ?? "",
+      packs: new DirectoryPackStore(cluster.packFolder),
+      mayLead: false,
+      fault: (error) => assert.fail(error),
+    });
+    try {
+      await untilSo("what it lacks is forgotten", async () => {
+        await trimmer.trim({ snapshotEveryMs: 0 });
+        return (await oldest()) > applied;
+      });
+    } finally {
+      await trimmer.close();
+    }
+    const back = await cluster.run("three");
+    assert.match(back.log(), /does not fit the shared log/);
+    assert.match(back.log(), /begins with the snapshot at change/);
+    await allReady();
+    await isSound(pusher);
+    assert.ok((await pusher.push(back, back)).isDone);
+    await isSound(pusher);
+  });
+
+  test("machines whose clocks are wrong by an hour judge by the database's time, and say so", async () => {
+    const wrong = { two: -3_600_000, three: 3_600_000 };
+    const pusher = await hosted();
+    for (const [name, byMs] of Object.entries(wrong)) {
+      await cluster.machine(name).stop();
+      await cluster.run(name, wrongClockProgram, { CLOCK_WRONG_BY_MS: String(byMs) });
+      assert.match(cluster.machine(name).log(), /clock is wrong by -?3600 seconds/);
+    }
+    // One of them leads: what waits and what ends is in its hands.
+    await cluster.machine("one").stop();
+    cluster.balancer.machines = ["two", "three"].map((name) => cluster.machine(name).port);
+    await untilSo("another leads", async () => (await cluster.leader()) !== undefined);
+    const now = Math.floor(Date.now() / 1_000);
+    const about = ["a", pusher.person.coordinate(pusher.identifier)];
+    const kept: string[] = [];
+    for (const name of Object.keys(wrong)) {
+      const soon = pusher.person.sign(1621, [about, ["expiration", `${now + 600}`]], `soon over, to ${name}`, now);
+      const answer = await told(cluster.machine(name), soon);
+      assert.equal(answer?.ok, true, `${name}: ${answer?.message}`);
+      kept.push(soon.id);
+    }
+    const waiting = await Pusher.make(cluster.folder, cluster.domain, `waits${count++}`, count);
+    assert.match((await waiting.announce(cluster))?.message ?? "", /^purgatory/);
+    const over = pusher.person.sign(1621, [about, ["expiration", `${now + 5}`]], "over at once", now);
+    await told(cluster, over);
+    for (const name of Object.keys(wrong)) {
+      const machine = cluster.machine(name);
+      await untilSo("what is over is gone", async () => (await servedBy(machine, [over.id])).size === 0);
+      assert.deepEqual(await servedBy(machine, kept), new Set(kept));
+    }
+    assert.ok((await waiting.push(cluster, cluster)).isDone, "what waits had not expired");
+    for (const name of Object.keys(wrong)) {
+      await cluster.machine(name).stop();
+      await cluster.run(name);
+    }
+    await cluster.run("one");
+    await allReady();
+    await isSound(pusher, waiting);
+  });
+
+  test("machines that are not set alike in what they accept name the settings in a warning, to both operators", async () => {
+    await cluster.machine("three").stop();
+    const odd = await cluster.run("three", undefined, { NGIT_PARTIAL_STATE_GRACE_SECS: "77" });
+    const sentence = (other: string) =>
+      new RegExp(`NGIT_PARTIAL_STATE_GRACE_SECS: not set alike on this machine and on ${other}`);
+    await untilSo(
+      "the one that came says so",
+      () => sentence("one").test(odd.log()) && sentence("two").test(odd.log()),
+    );
+    for (const name of ["one", "two"]) {
+      await untilSo("the others say so", () => sentence("three").test(cluster.machine(name).log()));
+    }
+    await odd.stop();
+    await cluster.run("three");
+    await allReady();
+  });
+
+  test("packs that are lost everywhere are hunted from another server of the announcement", async () => {
+    const peer = await startInProcess();
+    try {
+      const pusher = await Pusher.make(cluster.folder, cluster.domain, `hunted${count++}`, 77);
+      const { person, identifier, source } = pusher;
+      const announcement = person.sign(30617, [
+        ["d", identifier],
+        ["clone", pusher.url(cluster), pusher.url(peer)],
+        ["relays", cluster.url, peer.url],
+      ]);
+      const tip = await source.next();
+      const state = person.sign(30618, [
+        ["d", identifier],
+        ["refs/heads/main", tip],
+        ["HEAD", "ref: refs/heads/main"],
+      ]);
+      for (const place of [cluster, peer]) {
+        assert.equal((await told(place, announcement))?.ok, true);
+        assert.equal((await told(place, state))?.ok, true);
+        const { refs, stderr } = await source.push(pusher.url(place), { "refs/heads/main": tip });
+        assert.ok(
+          refs.some(({ ok }) => ok),
+          stderr,
+        );
+      }
+      pusher.tips.push(tip);
+      pusher.acknowledged.add(tip);
+      await isSound(pusher);
+      // Every copy of its packs goes: in the store, and on each machine, which starts without its disk.
+      for (const name of [...cluster.machines.keys()]) {
+        await cluster.machine(name).stop();
+        await rm(join(cluster.folderOf(name), "git"), { recursive: true, force: true });
+      }
+      const files = (await readdir(cluster.packFolder, { recursive: true })).filter(
+        (path) => path.includes(person.pubkey) && path.endsWith(".pack"),
+      );
+      assert.ok(files.length > 0, "its packs are in the store");
+      for (const [index, file] of files.entries()) {
+        const path = join(cluster.packFolder, file);
+        if (index % 2 === 0) await rm(path);
+        else await writeFile(path, "damaged");
+      }
+      for (const name of [...cluster.machines.keys()]) await cluster.run(name);
+      await allReady();
+      const answer = await fetch(`${pusher.url(cluster)}/info/refs?service=git-upload-pack`);
+      assert.ok(answer.status === 503 || (await answer.text()).includes(tip), "never an empty repository");
+      await untilSo(
+        "it is whole again",
+        async () => (await pusher.cloneProblems(cluster, cluster.folder)).length === 0,
+      );
+      await isSound(pusher);
+    } finally {
+      await peer.end();
+    }
+  });
 });
 
 describe("a failover to a replica that lacks the newest changes", takesLong, () => {
@@ -243,6 +421,8 @@ describe("a failover to a replica that lacks the newest changes", takesLong, () 
       await replica.stop("SIGINT");
       const lost = new Person().sign(1621, [["a", pusher.person.coordinate("moved")]], "on the old primary alone");
       assert.equal((await told(two, lost))?.ok, true);
+      // One that never heard of it has nothing to build anew: the replica's history is its own.
+      await untilSo("both have it", async () => (await servedBy(one, [lost.id])).size === 1);
       await postgres.stop();
       wire.cut();
       await replica.run();
