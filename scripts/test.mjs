@@ -1,4 +1,4 @@
-// Runs the compiled tests with Node's own runner: the longest files in processes of their own, the others in groups.
+// Runs the compiled tests with Node's own runner: some files in processes of their own, the others in groups.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -30,36 +30,29 @@ if ((json || isTimed) && flags.length > 0) {
   calledWrongly("--json and --times do not go together with flags of Node's runner");
 }
 
-/** Each of these has a process of its own, and the longest begin first, so that the last to end are short. */
-const longest = [
+/**
+ * Each of these has a process of its own, the longest first: it measures its process, or starts servers as processes and
+ * would gain nothing from neighbours that import the same rooms.
+ */
+const alone = [
   "simulate/simulate",
-  "test/stories/grasp-invariant",
-  "test/threats/relay-peers",
-  "test/stories/archive-modes",
-  "test/threats/relay-sockets",
-  "test/threats/git-floods",
-  "test/threats/git-authority",
-  "test/faults/harness",
-  "test/hunt/many",
-  "test/threats/git-remotes",
-  "test/threats/relay-questions",
-  "test/stories/backup",
-  "test/stories/archive-life",
-  "test/stories/housekeeping",
-  "test/threats/git-places",
-  "test/threats/git-bombs",
-  "test/threats/relay-budgets",
-  "test/sync/events",
-  "test/hunt/stories",
-  "test/faults/kill",
-  "test/threats/relay-events",
   "test/threats/linear-time",
+  "test/threats/relay-peers",
+  "test/threats/git-remotes",
+  "test/threats/git-places",
+  "test/threats/relay-sockets",
+  "test/stories/housekeeping",
+  "test/faults/harness",
+  "test/threats/git-bombs",
+  "test/threats/git-floods",
+  "test/threats/relay-questions",
+  "test/threats/git-authority",
   "test/cli/run",
+  "test/threats/relay-budgets",
   "test/threats/git-disk",
+  "test/faults/kill",
   "test/faults/orphans",
-  "test/hunt/hostile",
-  "test/stories/import",
-  "test/stories/prs-restart",
+  "test/threats/relay-events",
   "test/threats/git-commands",
 ];
 
@@ -75,7 +68,7 @@ function testsIn(folder) {
 // A compiled test whose source is gone would test the past.
 const isCurrent = (path) => existsSync(join(root, relative(join(root, "dist"), path).replace(/\.js$/, ".ts")));
 
-const place = (path) => longest.indexOf(relative(join(root, "dist"), path).slice(0, -".test.js".length));
+const place = (path) => alone.indexOf(relative(join(root, "dist"), path).slice(0, -".test.js".length));
 
 // "threats-git" finds test/threats/git-….
 const has = (path, word) => path.includes(word) || path.replaceAll("/", "-").includes(word);
@@ -89,14 +82,24 @@ if (files.length === 0) calledWrongly("No test file matches");
 
 // Many of them wait, for timers and for git, more than they work.
 const concurrency = 3 * availableParallelism();
-/** Files in a process; fewer when that leaves a core without work. Groups of src are the shortest and come last. */
-const most = { simulate: 1, test: 5, src: 20 };
-const groups = Object.entries(most).flatMap(([folder, size]) => {
+/**
+ * Files in a process; fewer when that leaves a core without work. Starting one and importing the server costs a second of
+ * processor time. The longest processes begin first, so that the last to end are short.
+ */
+const most = { test: 9, simulate: 2, src: 40 };
+const groupsIn = (folder) => {
   const short = files.filter((path) => place(path) < 0 && path.startsWith(join(root, "dist", folder)));
-  return groupsOf(short, Math.min(size, Math.ceil(short.length / concurrency)));
-});
-const alone = files.filter((path) => place(path) >= 0).sort((one, other) => place(one) - place(other));
-const programs = [...alone, ...programsOf(root, groups)];
+  return groupsOf(short, Math.min(most[folder], Math.ceil(short.length / concurrency)));
+};
+const single = files.filter((path) => place(path) >= 0).sort((one, other) => place(one) - place(other));
+const longerThanGroups = single.filter((path) => place(path) < 2);
+const programs = programsOf(root, [
+  ...longerThanGroups.map((path) => [path]),
+  ...groupsIn("test"),
+  ...single.slice(longerThanGroups.length).map((path) => [path]),
+  ...groupsIn("simulate"),
+  ...groupsIn("src"),
+]);
 
 /**
  * Tests write and sync thousands of small files, which costs a quarter of their processor time on a disk. Undefined when

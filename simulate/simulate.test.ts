@@ -37,22 +37,21 @@ describe("simulator", () => {
     readonly seed?: number;
   }
   const caughtBy: Readonly<Record<string, Catch>> = {
-    "one-page-only": { seed: 5 },
-    "deaf-to-rate-limits": { seed: 2 },
-    "deaf-to-removals": { seed: 3 },
-    "daily-every-hour": { property: 7 },
+    "daily-every-hour": { property: 7, seed: 11 },
     "retries-without-delay": { property: 7 },
-    "lost-counts-as-stored": { property: 8, hardships: { diskFullMs: 3_600_000 } },
-    "no-layer-four": { property: 9 },
-    "forged-lists-believed": { property: 11, seed: 2 },
-    "participants-forgotten": { property: 11, seed: 2 },
+    "lost-counts-as-stored": { property: 8, hardships: { diskFullMs: 3_600_000 }, seed: 1 },
+    "no-layer-four": { property: 9, seed: 1 },
+    "forged-lists-believed": { property: 11, seed: 6 },
+    "participants-forgotten": { property: 11, seed: 6 },
   };
 
   const clean = runsKept();
+  /** A small world in which most mistakes show. */
+  const smallWorld = 12;
   /** The others show only in a world of their own (faults.test.ts). */
   const ofFaults = new Set(faults.map(({ mistake }) => mistake));
   for (const name of Object.keys(breaks).filter((mistake) => !ofFaults.has(mistake))) {
-    const { property, hardships, seed: first = 1 } = caughtBy[name] ?? {};
+    const { property, hardships, seed: first = smallWorld } = caughtBy[name] ?? {};
     it(`catches ${name} within ten seeds`, () => {
       const options = { hours: 2, ...(hardships && { hardships: { ...noHardships, ...hardships } }) };
       const isCaught = (problem: string): boolean =>
