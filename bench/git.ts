@@ -219,7 +219,7 @@ async function p5(bench: Bench): Promise<void> {
 }
 
 /** Requests from a thread of its own, so that the client's work is not the server's. */
-function load(origin: string, request: string, ms: number): Promise<number> {
+export function load(origin: string, request: string, ms: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL(import.meta.url), { workerData: { origin, request, ms } });
     worker.once("message", resolve);

@@ -1,18 +1,22 @@
 // The clients of the ingest benchmark, in a process of their own: each connection keeps some events outstanding and
 // sends the next when one is answered. Tells its parent when everything was answered, and how long each answer took.
 
+import "./ends-with-parent.js";
 import { readFileSync } from "node:fs";
 import { frameOf, RawClient } from "./raw-client.js";
 import { percentile } from "./rows.js";
 
 export interface IngestLoad {
-  readonly port: number;
+  /** Each connection goes to the next of them. */
+  readonly ports: readonly number[];
   /** Signed events, one a line. */
   readonly file: string;
   readonly skip: number;
   readonly count: number;
   readonly connections: number;
   readonly outstanding: number;
+  /** Instead of as many as are answered: `outstanding` does not count then. */
+  readonly perSecond?: number;
 }
 
 export interface IngestResult {
@@ -33,14 +37,22 @@ async function run(load: IngestLoad): Promise<IngestResult> {
     .split("\n")
     .slice(load.skip, load.skip + load.count);
   const events = lines.map((raw) => ({ id: raw.slice(7, 71), frame: frameOf(`["EVENT",${raw}]`) }));
-  const clients = await Promise.all(Array.from({ length: load.connections }, () => RawClient.connect(load.port)));
+  const clients = await Promise.all(
+    Array.from({ length: load.connections }, (_, index) =>
+      RawClient.connect(load.ports[index % load.ports.length] ?? 0),
+    ),
+  );
   const took: number[] = [];
   let next = 0;
   let refused = 0;
   const cpu = process.cpuUsage();
   const began = performance.now();
-  await new Promise<void>((resolve) => {
+  const { perSecond } = load;
+  const sends: (() => void)[] = [];
+  let pacing: NodeJS.Timeout | undefined;
+  await new Promise<void>((resolve, reject) => {
     for (const client of clients) {
+      client.socket.once("close", () => reject(new Error("the server closed a connection")));
       const sentAt = new Map<string, number>();
       const send = () => {
         const event = events[next++];
@@ -58,13 +70,21 @@ async function run(load: IngestLoad): Promise<IngestResult> {
           if (refused++ === 0) process.stderr.write(`${payload.toString()}\n`);
         }
         if (took.length === events.length) resolve();
-        else send();
+        else if (perSecond === undefined) send();
       };
+      sends.push(send);
+      if (perSecond !== undefined) continue;
       client.socket.cork();
       for (let number = 0; number < load.outstanding; number++) send();
       client.socket.uncork();
     }
+    if (perSecond === undefined) return;
+    pacing = setInterval(() => {
+      const due = Math.min(events.length, ((performance.now() - began) * perSecond) / 1_000);
+      while (next < due) sends[next % sends.length]?.();
+    }, 10);
   });
+  clearInterval(pacing);
   const ms = performance.now() - began;
   const { user, system } = process.cpuUsage(cpu);
   for (const client of clients) client.close();

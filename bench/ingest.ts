@@ -1,7 +1,6 @@
 // Ingest (goal P1): events over 50 WebSocket connections, verified, admitted, durable. The server is one process, the
 // clients another; the limits beside it, one core's signatures and the disk's syncs, are measured in the same run.
 
-import { fork } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { signedEvent } from "../src/nostr/testing/signed.js";
@@ -9,7 +8,7 @@ import type { SchnorrEngine } from "../src/nostr/verify/engines.js";
 import { libraryNames, loadNative, packSignatures, verifyPacked, wasmEngine } from "../src/nostr/verify/engines.js";
 import { hostedDomain, hostedRepository, hostRepository } from "./hosted.js";
 import type { IngestLoad, IngestResult } from "./ingest-load.js";
-import { inFolder, nextMessage, programPath, startBenchServer, syncsPerSecond } from "./processes.js";
+import { inFolder, nextMessage, startBenchServer, startProgram, syncsPerSecond } from "./processes.js";
 import { type Benchmark, type BenchRow, milliseconds, perSecond } from "./rows.js";
 import { type SignedCorpus, signedIssues } from "./signed-corpus.js";
 
@@ -30,8 +29,9 @@ function signaturesPerSecond(engine: SchnorrEngine): number {
   return (checked / (performance.now() - began)) * 1_000;
 }
 
-async function send(load: IngestLoad): Promise<IngestResult> {
-  const child = fork(programPath("ingest-load"));
+/** From a process of its own. */
+export async function send(load: IngestLoad): Promise<IngestResult> {
+  const child = startProgram("ingest-load");
   const answer = nextMessage<IngestResult>(child);
   child.send(load);
   const result = await answer;
@@ -46,7 +46,7 @@ async function ingest(corpus: SignedCorpus, policy: "all" | "grasp", engine: Sch
     const before = { signatures: signaturesPerSecond(engine), syncs: syncsPerSecond(folder) };
     const server = await startBenchServer(folder, { BENCH_POLICY: policy, NGIT_DOMAIN: hostedDomain });
     const { file } = corpus;
-    const crowd = { port: server.port, file, connections: 50, outstanding: 20 };
+    const crowd = { ports: [server.port], file, connections: 50, outstanding: 20 };
     await send({ ...crowd, skip: 0, count: warmUp });
     const used = await server.usage();
     const many = await send({ ...crowd, skip: warmUp, count: measured });

@@ -1,10 +1,11 @@
 // Starts the programs a benchmark needs and asks them what they used.
 
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, type ForkOptions, fork } from "node:child_process";
+import { once } from "node:events";
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
+import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -51,6 +52,32 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
+const programs = new Set<ChildProcess>();
+const folders = new Set<string>();
+let isWatching = false;
+
+/** A benchmark that is told to end takes with it what it started and made. */
+function endTogether(): void {
+  if (isWatching) return;
+  isWatching = true;
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.once(signal, () => process.exit(128 + constants.signals[signal]));
+  }
+  process.once("exit", () => {
+    for (const program of programs) program.kill("SIGKILL");
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  });
+}
+
+/** A program of a benchmark, which begins with ends-with-parent.js and so does not outlive it. */
+export function startProgram(name: string, options: ForkOptions = {}): ChildProcess {
+  endTogether();
+  const program = fork(programPath(name), [], options);
+  programs.add(program);
+  program.once("exit", () => programs.delete(program));
+  return program;
+}
+
 export const nextMessage = <T>(child: ChildProcess): Promise<T> =>
   new Promise((resolve, reject) => {
     const ended = (code: number | null) => reject(new Error(`the program ended with ${code}`));
@@ -76,7 +103,7 @@ export async function startBenchServer(
 
 async function start(folder: string, settings: Readonly<Record<string, string>>, port: number): Promise<BenchServer> {
   const began = performance.now();
-  const child = fork(programPath("server-program"), [], {
+  const child = startProgram("server-program", {
     env: {
       PATH: process.env.PATH ?? "",
       HOME: "/nonexistent",
@@ -99,7 +126,7 @@ async function start(folder: string, settings: Readonly<Record<string, string>>,
       return answer;
     },
     async close() {
-      const ended = new Promise((resolve) => child.once("exit", resolve));
+      const ended = once(child, "exit");
       child.send("close");
       await ended;
     },
@@ -107,11 +134,14 @@ async function start(folder: string, settings: Readonly<Record<string, string>>,
 }
 
 export async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  endTogether();
   const folder = mkdtempSync(join(tmpdir(), "holdfast-bench-"));
+  folders.add(folder);
   try {
     return await work(folder);
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    folders.delete(folder);
   }
 }
 

@@ -13,9 +13,17 @@ export interface BenchRow {
   readonly met?: boolean;
 }
 
+/** Of benchmarks that can be larger or smaller; each has its own usual ones. */
+export interface BenchSizes {
+  readonly events?: number;
+  readonly repositories?: number;
+}
+
 export interface Benchmark {
   readonly name: string;
-  run(): Promise<BenchRow[]>;
+  /** What it needs and does not find here, and how to get it; undefined when it can run. */
+  missing?(): string | undefined;
+  run(sizes: BenchSizes): Promise<BenchRow[]>;
 }
 
 export function percentile(values: readonly number[], part: number): number {

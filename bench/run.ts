@@ -3,7 +3,8 @@
 
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
-import { argumentsOf, calledWrongly } from "../src/base/testing/program.js";
+import { argumentsOf, calledWrongly, wholeNumber } from "../src/base/testing/program.js";
+import { clusterBenchmark, usualSizes } from "./cluster.js";
 import { fanoutBenchmark } from "./fanout.js";
 import { gitBenchmark } from "./git.js";
 import { idleBenchmark } from "./idle.js";
@@ -31,6 +32,7 @@ const benchmarks: Benchmark[] = [
   mixedBenchmark,
   loadBenchmark,
   pagesBenchmark,
+  clusterBenchmark,
 ];
 
 const names = benchmarks.map(({ name }) => name).join(", ");
@@ -39,10 +41,19 @@ const { values, positionals: wanted } = argumentsOf(
 
 P8 (two servers converge) is sync; P9 (the sync core at its largest) is \`npm run simulate -- --scale\`. All goals and what
 is done for them: docs/reference/benchmarks.md. The figures are written to bench/results.json too; --json prints them
-instead of tables.`,
-  { json: { type: "boolean", default: false } },
+instead of tables. cluster needs PostgreSQL; --events (${usualSizes.events}) and --repositories (${usualSizes.repositories}) say how many
+of them a machine meets that joins it.`,
+  {
+    json: { type: "boolean", default: false },
+    events: { type: "string" },
+    repositories: { type: "string" },
+  },
   true,
 );
+const sizes = {
+  ...(values.events !== undefined && { events: wholeNumber("events", values.events, 1) }),
+  ...(values.repositories !== undefined && { repositories: wholeNumber("repositories", values.repositories, 1) }),
+};
 const unknown = wanted.filter((name) => !benchmarks.some((benchmark) => benchmark.name === name));
 if (unknown.length > 0) calledWrongly(`No benchmark ${unknown.join(", ")}; there are: ${names}`);
 
@@ -65,12 +76,19 @@ function printTable(rows: readonly BenchRow[]): void {
 
 const results: Record<string, BenchRow[]> = {};
 for (const benchmark of benchmarks.filter((b) => wanted.length === 0 || wanted.includes(b.name))) {
+  const missing = benchmark.missing?.();
+  if (missing !== undefined) {
+    process.stderr.write(`bench: ${benchmark.name}: NOT RUN: ${missing}\n`);
+    process.exitCode = 1;
+    continue;
+  }
   // Above the number of cores, others are at work and wall-clock figures are theirs too.
   process.stderr.write(`bench: ${benchmark.name} (load ${loadavg()[0]?.toFixed(1)}) …\n`);
-  const rows = await benchmark.run();
+  const rows = await benchmark.run(sizes);
   results[benchmark.name] = rows;
   if (!values.json) printTable(rows);
 }
+if (Object.keys(results).length === 0) process.exit(1);
 const answer = `${JSON.stringify({ node: process.version, cores: cpus().length, results }, null, 2)}\n`;
 writeFileSync(new URL("../../bench/results.json", import.meta.url), answer);
 if (values.json) process.stdout.write(answer);

@@ -1,13 +1,13 @@
 // The stage of `mixed` and `load`: a server with repositories, a second one that follows it, processes that make
 // traffic, and at the end the proof that nothing acknowledged is missing, also after a restart and on the peer.
 
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SecretKey } from "../src/nostr/keys.js";
 import { npubOf } from "../src/nostr/nip19.js";
-import { type BenchServer, freePort, inFolder, nextMessage, programPath, startBenchServer } from "./processes.js";
+import { type BenchServer, freePort, inFolder, nextMessage, startBenchServer, startProgram } from "./processes.js";
 import { frameOf, RawClient } from "./raw-client.js";
 import { type BenchRow, milliseconds } from "./rows.js";
 import { type Sample, Sampling } from "./sampling.js";
@@ -42,7 +42,7 @@ export interface SceneResult {
 export const raised =
   "limits per address and per host raised (events, sockets, packs, announcements, git fetches); loopback may be dialled";
 
-const settings = (domain: string): Record<string, string> => ({
+export const raisedSettings = (domain: string): Record<string, string> => ({
   BENCH_POLICY: "grasp",
   NGIT_DOMAIN: domain,
   NGIT_ALLOW_PRIVATE_ADDRESSES: "true",
@@ -64,15 +64,19 @@ export function runScene(scene: Scene): Promise<SceneResult> {
     const [port, peerPort] = [await freePort(), await freePort()];
     const domain = `127.0.0.1:${port}`;
     const peerDomain = `127.0.0.1:${peerPort}`;
-    const start = (): Promise<BenchServer> => startBenchServer(join(folder, "server"), settings(domain), port);
+    const start = (): Promise<BenchServer> => startBenchServer(join(folder, "server"), raisedSettings(domain), port);
     const server = await start();
     const bootstrap = { NGIT_SYNC_BOOTSTRAP_RELAY_URL: `ws://${domain}` };
-    const peer = await startBenchServer(join(folder, "peer"), { ...settings(peerDomain), ...bootstrap }, peerPort);
+    const peer = await startBenchServer(
+      join(folder, "peer"),
+      { ...raisedSettings(peerDomain), ...bootstrap },
+      peerPort,
+    );
     const repositories = await host(scene.repositories, [port, peerPort], await firstCommit(join(folder, "first")));
     process.stderr.write(`  ${repositories.length} repositories hosted, ${scene.seconds} s of traffic …\n`);
     const children: ChildProcess[] = [];
     for (const traffic of scene.processes(folder)) {
-      const child = fork(programPath("traffic-load"));
+      const child = startProgram("traffic-load");
       const ready = nextMessage<string>(child);
       const order: TrafficOrder = { port, seconds: scene.seconds, repositories, traffic };
       child.send(order);
@@ -128,13 +132,19 @@ export async function firstCommit(work: string): Promise<string> {
 }
 
 /** Announced to the server, and its peer where there is one, with what the working copy has, pushed as anybody would. */
-export async function host(count: number, ports: readonly number[], work: string): Promise<HostedRepository[]> {
+export async function host(
+  count: number,
+  ports: readonly number[],
+  work: string,
+  owner: () => SecretKey = () => SecretKey.generate(randomBytes),
+  domains: readonly string[] = ports.map((port) => `127.0.0.1:${port}`),
+): Promise<HostedRepository[]> {
   const [port = 0] = ports;
   const tip = (await git(work, "rev-parse", "HEAD")).text.trim();
   const publisher = await Publisher.connect(port);
   const hosted: HostedRepository[] = [];
   for (let index = 0; index < count; index++) {
-    const key = SecretKey.generate(randomBytes);
+    const key = owner();
     const repository = {
       ownerHex: key.pubkey,
       secretHex: Buffer.from(key.exportBytes()).toString("hex"),
@@ -142,8 +152,8 @@ export async function host(count: number, ports: readonly number[], work: string
       identifier: `repository-${index}`,
     };
     const d = ["d", repository.identifier];
-    const clone = ["clone", ...ports.map((one) => urlOf(one, repository))];
-    const relays = ["relays", ...ports.map((one) => `ws://127.0.0.1:${one}`)];
+    const clone = ["clone", ...domains.map((domain) => `http://${domain}/${nameOf(repository)}.git`)];
+    const relays = ["relays", ...domains.map((domain) => `ws://${domain}`)];
     const state = [d, ["refs/heads/main", tip], ["HEAD", "ref: refs/heads/main"]];
     for (const [kind, tags] of [
       [30617, [d, clone, relays]],

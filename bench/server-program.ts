@@ -1,12 +1,12 @@
 // The whole server in a process of its own, to be measured from outside. Takes settings from the environment; says by
 // message when it listens, and what it uses when asked. BENCH_POLICY: `all` takes every event, `grasp` is the real one.
 
+import "./ends-with-parent.js";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import pino from "pino";
 import type { AdmissionPolicy } from "../src/admission/verdict.js";
 import { systemClock } from "../src/base/clock.js";
 import { createLiveConfig, loadConfig } from "../src/config/load.js";
-import { startServer } from "../src/server.js";
 import type { Usage } from "./processes.js";
 import { mainThreadMs } from "./thread-time.js";
 
@@ -26,7 +26,12 @@ if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
 const fail = (error: unknown): never => {
   throw error;
 };
-const server = await startServer({
+// A server that is alone does not load what only a cluster needs.
+const start =
+  loaded.config.databaseBackend === "postgres"
+    ? (await import("../src/start-cluster.js")).startClusterServer
+    : (await import("../src/server.js")).startServer;
+const server = await start({
   live: createLiveConfig(loaded, load),
   logger: pino({ level: "silent" }),
   clock: systemClock,
@@ -64,6 +69,4 @@ process.on("message", async (message) => {
     process.exit(0);
   }
 });
-// Whoever asked for it is gone.
-process.on("disconnect", () => process.exit(1));
 process.send?.("listening");

@@ -42,17 +42,24 @@ export const urlOf = (port: number, repository: HostedRepository): string =>
 /** Events of owners over one connection; the answer is the OK's. */
 export class Publisher {
   readonly #waiting = new Map<string, (answer: readonly [boolean, string]) => void>();
-  readonly #lastSeconds = new Map<string, number>();
 
-  private constructor(readonly client: RawClient) {
+  private constructor(
+    readonly client: RawClient,
+    readonly lastSeconds: Map<string, number>,
+  ) {
     client.onText = (payload) => {
       const [verb, id, ok, text] = JSON.parse(payload.toString()) as [string, string, boolean, string];
       if (verb === "OK") this.#waiting.get(id)?.([ok, text]);
     };
   }
 
-  static async connect(port: number, localAddress?: string): Promise<Publisher> {
-    return new Publisher(await RawClient.connect(port, localAddress));
+  /** `lastSeconds`: when each owner's last event is from, for those who publish over several connections. */
+  static async connect(
+    port: number,
+    localAddress?: string,
+    lastSeconds = new Map<string, number>(),
+  ): Promise<Publisher> {
+    return new Publisher(await RawClient.connect(port, localAddress), lastSeconds);
   }
 
   /** Each event of an owner is newer than the one before: within a second the lower id would win. */
@@ -64,8 +71,8 @@ export class Publisher {
     const key = SecretKey.fromHex(secretHex);
     if (!key) throw new Error("not a key");
     const first = Math.floor(Date.now() / 1_000) - 86_400;
-    const created_at = Math.max(first, (this.#lastSeconds.get(secretHex) ?? 0) + 1);
-    this.#lastSeconds.set(secretHex, created_at);
+    const created_at = Math.max(first, (this.lastSeconds.get(secretHex) ?? 0) + 1);
+    this.lastSeconds.set(secretHex, created_at);
     const { id, raw } = signEvent(
       key,
       { kind, created_at, tags: tags.map((tag) => [...tag]), content: "" },

@@ -1,6 +1,7 @@
 // One process that makes traffic, as its parent orders it: says "ready" when everything is connected, begins at "go",
 // stops by itself, and tells what it measured and what was acknowledged.
 
+import "./ends-with-parent.js";
 import { Ledger } from "./ledger.js";
 import type { TrafficOrder, TrafficResult } from "./traffic.js";
 import { cloneTraffic, pushTraffic } from "./traffic-git.js";
@@ -33,4 +34,3 @@ const result: TrafficResult = {
   closed: ledger.closed,
 };
 process.send?.(result, () => process.exit(0));
-process.on("disconnect", () => process.exit(1));

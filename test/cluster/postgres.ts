@@ -1,14 +1,24 @@
 // A PostgreSQL of a test's own: real, on loopback, in a folder that goes with it. Never run as root.
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
 import { freePort } from "../harness/free-port.js";
 
-const bin = process.env.POSTGRES_BIN ?? "/usr/lib/postgresql/15/bin";
+const versions = "/usr/lib/postgresql";
+
+/** The folder with PostgreSQL's programs: as POSTGRES_BIN says, or the newest where Debian puts them; undefined: there is none. */
+export function postgresPrograms(): string | undefined {
+  const wanted = process.env.POSTGRES_BIN;
+  const found = existsSync(versions) ? readdirSync(versions).sort((a, b) => Number(b) - Number(a)) : [];
+  const folders = wanted === undefined ? found.map((name) => join(versions, name, "bin")) : [wanted];
+  return folders.find((folder) => existsSync(join(folder, "initdb")));
+}
+
+const bin = postgresPrograms() ?? versions;
 
 /** PostgreSQL refuses to run as root: then as the user that Debian made for it. */
 function otherUser(): { uid?: number; gid?: number } {
@@ -112,6 +122,10 @@ export class TestPostgres {
         await ended;
       },
     };
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid;
   }
 
   url(database = "holdfast", user = "holdfast"): string {
