@@ -51,6 +51,15 @@ function askedOf(child: ChildProcess, what: "held" | "used"): Promise<number | u
   });
 }
 
+/**
+ * How much more a server holds than before. What it uses with its garbage is never less than what it holds: when that is
+ * within the bound nothing needs to be collected.
+ */
+export async function heldMore(child: ChildProcess, heldBefore: number, enoughBytes: number): Promise<number> {
+  const more = ((await askedOf(child, "used")) ?? 0) - heldBefore;
+  return more < enoughBytes ? more : ((await heldBy(child)) ?? 0) - heldBefore;
+}
+
 /** Memory of the process that no file backs: other threads' and native code's too, and not yet collected garbage. */
 export const ownBytes = (pid: number): number => statusBytes(pid, "RssAnon");
 
@@ -76,9 +85,7 @@ export async function growthDuring<T>(child: ChildProcess, work: () => Promise<T
   const growth: Growth = { heldBytes: 0, ownBytes: 0 };
   const look = async (): Promise<void> => {
     growth.ownBytes = Math.max(growth.ownBytes, ownBytes(pid) - ownBefore);
-    let bytes = ((await askedOf(child, "used")) ?? 0) - heldBefore;
-    if (bytes > countsAsHeldBytes) bytes = ((await heldBy(child)) ?? 0) - heldBefore;
-    growth.heldBytes = Math.max(growth.heldBytes, bytes);
+    growth.heldBytes = Math.max(growth.heldBytes, await heldMore(child, heldBefore, countsAsHeldBytes));
   };
   let isOver = false;
   let wake = (): void => undefined;

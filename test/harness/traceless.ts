@@ -190,7 +190,7 @@ export async function traceless<T>(
 ): Promise<T> {
   const pid = server.child.pid ?? 0;
   // What was done before the attack must not be taken for its trace: only the launcher is left when nothing is at work.
-  await until(() => processesOf(server).length <= 1);
+  await until(() => descendantsOf(pid).length <= 1 && processesOf(server).length <= 1);
   const before = await traceOf(server, wish);
   const cost: Cost = { gitBytes: 0 };
   const sampling = setInterval(() => {

@@ -19,7 +19,7 @@ async function metric(house: HuntHouse, name: string): Promise<Map<string, numbe
   return values;
 }
 
-test("200 repositories that wait at one domain are asked for in turn, within the throttle the server can see", async (context) => {
+test("140 repositories that wait at one domain are asked for in turn, within the throttle the server can see", async (context) => {
   const throttled = (config: HuntConfig): HuntConfig => ({
     ...config,
     gitHuntSyncDelayMs: 600_000,
@@ -38,23 +38,23 @@ test("200 repositories that wait at one domain are asked for in turn, within the
   const author = (index: number) => keyOf(`many ${Math.floor(index / 40)}`);
   const enter = async (index: number): Promise<void> => {
     const identifier = `repo-${index}`;
-    await house.announce(author(index), identifier, [remote.url(index === 150 ? "full" : "empty")]);
+    await house.announce(author(index), identifier, [remote.url(index === 110 ? "full" : "empty")]);
     await house.state(author(index), identifier, { "refs/heads/main": tip });
   };
-  for (let first = 0; first < 200; first += 10) {
+  for (let first = 0; first < 140; first += 10) {
     await Promise.all(Array.from({ length: 10 }, (_, index) => enter(first + index)));
   }
   await house.room.hunting.caughtUp();
   clock.advance(600_000);
   const queued = await metric(house, "purgatory_sync_queue_size");
-  assert.equal(queued.get("{}"), 200);
+  assert.equal(queued.get("{}"), 140);
   const atDomain = async (): Promise<number> =>
     (await metric(house, "purgatory_domain_queued")).get('{"domain":"127.0.0.1"}') ?? 0;
   assert.ok((await atDomain()) > 0, "some wait at their domain");
   const connections = (): number => remote.connectionTimesMs.length;
   const asked = (): number => house.room.hunting.known().filter(({ servers }) => servers.length > 0).length;
   const isOver = async (): Promise<boolean> =>
-    asked() >= 199 && (await atDomain()) === 0 && house.room.hunting.fetchesInFlight === 0;
+    asked() >= 139 && (await atDomain()) === 0 && house.room.hunting.fetchesInFlight === 0;
   let windows = 1;
   for (; ; windows++) {
     await until(
@@ -66,7 +66,7 @@ test("200 repositories that wait at one domain are asked for in turn, within the
     clock.advance(windowMs + 1);
   }
   assert.ok(windows > 2, "the throttle was reached");
-  const served = await house.refs(house.name(author(150), "repo-150"));
+  const served = await house.refs(house.name(author(110), "repo-110"));
   assert.deepEqual(served, { "refs/heads/main": tip });
   context.diagnostic(
     `${JSON.stringify(remote.counts())}; ${connections()} connections in ${windows} windows, ${remote.mostConnectionsOpen} open at once`,

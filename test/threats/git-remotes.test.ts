@@ -76,7 +76,7 @@ const hostile: Readonly<Record<string, Hostile>> = {
   },
   // Progress that never ends: bytes flow, none of them belongs to the pack.
   "endless-talk": {
-    takesOver: onFetch((response) => forEver(response, band(2, Buffer.alloc(60_000, "x\n")), 5)),
+    takesOver: onFetch((response) => forEver(response, band(2, Buffer.alloc(60_000, "x\n")), 20)),
     code: /timeout|too-large/,
   },
   "keep-alive-for-ever": {
@@ -95,7 +95,7 @@ const hostile: Readonly<Record<string, Hostile>> = {
     },
     code: /./,
   },
-  // The same in crumbs: each of 1,200,000 bytes is a chunk of its own, which must not cost more than a byte.
+  // The same in crumbs: each of 400,000 bytes is a chunk of its own, which must not cost more than a byte.
   "endless-crumbs": {
     takesOver: (request, _body, response) => {
       if (!request.url?.includes("/info/refs")) return false;
@@ -103,7 +103,7 @@ const hostile: Readonly<Record<string, Hostile>> = {
       response.write("0");
       const { socket } = response;
       const crumbs = Buffer.from("1\r\n0\r\n".repeat(10_000));
-      let left = 120;
+      let left = 40;
       const more = (): void => {
         if (!socket?.writable || left-- === 0) return;
         if (socket.write(crumbs)) setImmediate(more);
