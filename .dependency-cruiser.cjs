@@ -44,7 +44,7 @@ module.exports = {
     {
       name: "one-place-starts-processes",
       severity: "error",
-      from: { path: "^src/", pathNot: "^src/git/launcher\\.ts$|\\.test\\.ts$" },
+      from: { path: "^src/", pathNot: "^src/git/launcher-helper\\.ts$|\\.test\\.ts$" },
       to: { path: "^(node:)?child_process$" },
     },
     {

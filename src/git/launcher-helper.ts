@@ -1,10 +1,12 @@
 // The helper's side of launcher.ts: takes jobs by IPC and their streams by a Unix socket, starts and ends process
-// groups, and goes when main goes. Starts nothing itself: launcher.ts alone imports child_process and hands `spawn` in.
+// groups, and goes when main goes. The only file that imports child_process; run as a program of its own it is the helper.
+// It lives as long as the server and loads this file alone: whatever it imports is held a second time.
 
+import { type ChildProcess, fork, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { dirname } from "node:path";
-import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
 
 export const tokenBytes = 32;
 
@@ -46,24 +48,18 @@ export type FromHelper =
   | { readonly type: "go"; readonly id: number; readonly pid: number }
   | { readonly type: "exit"; readonly id: number; readonly exit: JobExit };
 
-/** As much of node's child process as is needed here. */
-interface Started {
-  readonly pid?: number | undefined;
-  readonly stderr: Readable | null;
-  once(event: "error", listener: (error: Error) => void): unknown;
-  once(event: "close", listener: (code: number | null, signal: string | null) => void): unknown;
-}
+export type HelperProcess = ChildProcess;
 
-type Spawn = (
-  command: string,
-  args: readonly string[],
-  options: {
-    readonly env: Readonly<Record<string, string>>;
-    readonly cwd: string;
-    readonly detached: true;
-    readonly stdio: [Socket | "ignore", Socket | number, "pipe"];
-  },
-) => Started;
+const ourName = "holdfast-launcher";
+
+export const forkHelper = (socketPath: string): HelperProcess =>
+  fork(fileURLToPath(import.meta.url), [ourName, socketPath], {
+    execArgv: ["--max-old-space-size=64"],
+    env: { PATH: process.env.PATH ?? "/usr/bin:/bin" },
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+    // Ctrl-C in a terminal must reach only main, which then ends its jobs in order.
+    detached: true,
+  });
 
 interface Running {
   readonly pid: number;
@@ -89,7 +85,7 @@ function isFile(link: string): boolean {
   }
 }
 
-export function runHelper(socketPath: string, spawn: Spawn): void {
+function runHelper(socketPath: string): void {
   closeInheritedFiles();
   const running = new Map<number, Running>();
   const sockets = new Map<string, Partial<Record<Role, Socket>>>();
@@ -126,7 +122,7 @@ export function runHelper(socketPath: string, spawn: Spawn): void {
   function startProcess(job: Start, stdout: Socket | number, stdin: Socket | undefined): void {
     const [command = "", ...args] = job.argv;
     const child = spawn(command, args, {
-      env: job.env,
+      env: { ...job.env },
       cwd: "/",
       detached: true,
       stdio: [stdin ?? "ignore", stdout, "pipe"],
@@ -250,4 +246,8 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   } catch {
     // The group is gone already.
   }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv[2] === ourName && process.argv[3]) {
+  runHelper(process.argv[3]);
 }

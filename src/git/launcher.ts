@@ -1,6 +1,5 @@
 // Starts processes from a small helper process, because fork() of a big server stands still for tens of milliseconds
-// (mechanisms.md, Launcher). The only file that imports child_process; run as a program of its own it is the helper.
-// Knows nothing of git: it takes argv arrays and complete environments, never a shell line.
+// (mechanisms.md, Launcher). Knows nothing of git: it takes argv arrays and complete environments, never a shell line.
 //
 // A job: main sends {id, token, argv, env} by IPC and connects to the helper's Unix socket, once for stdout (unless that
 // is a file) and once for stdin, writing only the token. (One connection for both would lose what a process said before it died, because a
@@ -9,19 +8,18 @@
 // the helper ends all groups and itself (threats.md row 20). When the helper dies, main ends the groups and starts
 // another; jobs in flight fail with a clear reason.
 
-import { type ChildProcess, fork, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { type NetConnectOpts, connect as netConnect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DuplexOptions, Readable } from "node:stream";
-import { fileURLToPath } from "node:url";
 import {
   type FromHelper,
+  forkHelper,
+  type HelperProcess,
   type JobExit,
   type Role,
-  runHelper,
   signalGroup,
   type ToHelper,
   tokenBytes,
@@ -88,7 +86,7 @@ interface Pending {
 
 export class Launcher {
   readonly #directory: string;
-  #helper: ChildProcess;
+  #helper: HelperProcess;
   #ready: Promise<void>;
   #closed = false;
   #nextId = 1;
@@ -125,15 +123,9 @@ export class Launcher {
     return this.#pending.size;
   }
 
-  #startHelper(): [ChildProcess, Promise<void>] {
+  #startHelper(): [HelperProcess, Promise<void>] {
     const socketPath = join(this.#directory, `launcher-${randomBytes(4).toString("hex")}`);
-    const helper = fork(fileURLToPath(import.meta.url), ["holdfast-launcher", socketPath], {
-      execArgv: ["--max-old-space-size=64"],
-      env: { PATH: process.env.PATH ?? "/usr/bin:/bin" },
-      stdio: ["ignore", "ignore", "inherit", "ipc"],
-      // Ctrl-C in a terminal must reach only main, which then ends its jobs in order.
-      detached: true,
-    });
+    const helper = forkHelper(socketPath);
     this.#socketPath = socketPath;
     const ready = new Promise<void>((resolve, reject) => {
       helper.on("message", (message: FromHelper) => {
@@ -168,7 +160,7 @@ export class Launcher {
     job.fail(new LauncherError(`the process did not start: ${message.exit.stderr}`));
   }
 
-  #onHelperGone(helper: ChildProcess): void {
+  #onHelperGone(helper: HelperProcess): void {
     if (helper !== this.#helper) return;
     const lost = [...this.#pending.values()];
     this.#pending.clear();
@@ -283,10 +275,4 @@ function removeStartingWith(place: string, beginning: string): void {
   for (const name of readdirSync(place)) {
     if (name.startsWith(beginning)) rmSync(join(place, name), { recursive: true, force: true });
   }
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv[2] === "holdfast-launcher" && process.argv[3]) {
-  runHelper(process.argv[3], (command, args, { env, ...options }) =>
-    spawn(command, [...args], { ...options, env: { ...env } }),
-  );
 }
