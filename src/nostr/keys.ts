@@ -1,8 +1,9 @@
 // Secret keys and what is signed with them: the server's own events and its answers to AUTH. Randomness is an
 // argument. A secret key never shows its bytes to a log, an error or JSON.
 
-import { isPrivate, signSchnorr, xOnlyPointFromScalar } from "tiny-secp256k1";
+import { createECDH } from "node:crypto";
 import { eventId, type NostrEvent, type Pubkey, parseEvent, type Tag } from "./event.js";
+import { wasmCurve } from "./wasm-curve.js";
 
 /** Cryptographically strong random bytes: `node:crypto`'s randomBytes in the server, a seed in tests. */
 export type RandomBytes = (length: number) => Uint8Array;
@@ -13,15 +14,16 @@ export class SecretKey {
   readonly #bytes: Uint8Array;
   readonly pubkey: Pubkey;
 
-  private constructor(bytes: Uint8Array) {
+  private constructor(bytes: Uint8Array, pubkey: Pubkey) {
     this.#bytes = bytes;
-    this.pubkey = Buffer.from(xOnlyPointFromScalar(bytes)).toString("hex") as Pubkey;
+    this.pubkey = pubkey;
   }
 
   /** Undefined when the bytes are no key: not 32, zero, or not below the group's order. */
   static fromBytes(bytes: Uint8Array): SecretKey | undefined {
     const copy = Uint8Array.from(bytes);
-    return copy.length === 32 && isPrivate(copy) ? new SecretKey(copy) : undefined;
+    const pubkey = copy.length === 32 ? pubkeyOf(copy) : undefined;
+    return pubkey && new SecretKey(copy, pubkey);
   }
 
   static fromHex(text: string): SecretKey | undefined {
@@ -39,7 +41,7 @@ export class SecretKey {
 
   /** BIP-340 signature over a 32-byte message, as 128 hex digits. */
   sign(message: Uint8Array, random: RandomBytes): string {
-    return Buffer.from(signSchnorr(message, this.#bytes, random(32))).toString("hex");
+    return Buffer.from(wasmCurve().signSchnorr(message, this.#bytes, random(32))).toString("hex");
   }
 
   /** A copy of the secret itself: for the key file and nsec only. */
@@ -53,6 +55,30 @@ export class SecretKey {
 
   toJSON(): string {
     return this.toString();
+  }
+}
+
+/** By Node's own library, where that knows the curve: a start need not compile another. Undefined: the bytes are no key. */
+function pubkeyOf(bytes: Uint8Array): Pubkey | undefined {
+  const curve = curveOfNode();
+  if (!curve) {
+    const { isPrivate, xOnlyPointFromScalar } = wasmCurve();
+    return isPrivate(bytes) ? (Buffer.from(xOnlyPointFromScalar(bytes)).toString("hex") as Pubkey) : undefined;
+  }
+  try {
+    curve.setPrivateKey(bytes);
+  } catch {
+    return undefined;
+  }
+  // Without the byte that says which of its two points it is.
+  return curve.getPublicKey("hex", "compressed").slice(2) as Pubkey;
+}
+
+function curveOfNode(): ReturnType<typeof createECDH> | undefined {
+  try {
+    return createECDH("secp256k1");
+  } catch {
+    return undefined;
   }
 }
 

@@ -6,8 +6,8 @@
 import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
 import { platform } from "node:os";
-import { isXOnlyPoint, verifySchnorr } from "tiny-secp256k1";
 import type { NostrEvent } from "../event.js";
+import { wasmCurve } from "../wasm-curve.js";
 
 /** One implementation of BIP-340 verification. Never throws on bad input: a malformed key or signature is not valid. */
 export interface SchnorrEngine {
@@ -153,6 +153,7 @@ export const wasmEngine: SchnorrEngine = {
   takesAnyLength: false,
   verifySchnorr(signature, message, pubkey) {
     if (signature.length !== 64 || message.length !== 32 || pubkey.length !== 32) return false;
+    const { isXOnlyPoint, verifySchnorr } = wasmCurve();
     if (!isXOnlyPoint(pubkey)) return false;
     try {
       return verifySchnorr(message, pubkey, signature);
@@ -243,13 +244,18 @@ export type EngineChoice = "auto" | "native" | "prebuilt" | "wasm";
 
 /** Throws when an engine is demanded that cannot be had. */
 export async function chooseEngine(choice: EngineChoice = "auto"): Promise<SchnorrEngine> {
-  if (choice === "wasm") return wasmEngine;
+  if (choice === "wasm") return loadWasm();
   const native = choice === "prebuilt" ? undefined : await loadNative();
   if (native?.ok) return native.engine;
   if (choice === "native") throw new Error(`native verification was demanded, but ${native?.why}`);
   const prebuilt = loadPrebuilt();
   if (prebuilt.ok) return prebuilt.engine;
   if (choice === "prebuilt") throw new Error(`prebuilt verification was demanded, but ${prebuilt.why}`);
+  return loadWasm();
+}
+
+function loadWasm(): SchnorrEngine {
+  wasmCurve();
   return wasmEngine;
 }
 

@@ -260,6 +260,8 @@ interface ThreadWork {
 const threadWork = workerData as Partial<ThreadWork> | undefined;
 if (parentPort && threadWork?.verifyWith) {
   const port = parentPort;
-  const engine = await chooseEngine(threadWork.verifyWith);
-  port.on("message", (packed: Uint8Array) => port.postMessage(verifyPacked(engine, packed)));
+  // Not awaited here: a module that waits cannot be part of one file. What arrives before is kept by the port.
+  void chooseEngine(threadWork.verifyWith).then((engine) => {
+    port.on("message", (packed: Uint8Array) => port.postMessage(verifyPacked(engine, packed)));
+  });
 }
