@@ -10,7 +10,7 @@
 //   9. the service                 relay and HTTP server; from here on the port is open
 //  10. the admin socket            (not with the memory backend)
 //  11. sync                        follows our own feed and other relays
-// Pages, the operator's API and sync are loaded when the port is open: the first answers do not wait for them.
+// Sync is loaded when the port is open, pages and the operator's API after that: the first answers do not wait for them.
 // Rooms get what they need as arguments; nothing here is reachable from them.
 
 import { Registry } from "prom-client";

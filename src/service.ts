@@ -4,7 +4,8 @@ import { randomBytes } from "node:crypto";
 import { GitAccess } from "./access/git-access.js";
 import type { Members } from "./access/members.js";
 import { credentialsRefused } from "./access/metrics.js";
-import type { Clock } from "./base/clock.js";
+import { type Clock, repeatedly, unixSeconds } from "./base/clock.js";
+import { isOneFile } from "./base/one-file.js";
 import { publicUrls } from "./config/config.js";
 import { type LiveConfig, memo } from "./config/load.js";
 import { LogRing } from "./config/logging.js";
@@ -29,6 +30,7 @@ import { relayLimits } from "./relay/limits.js";
 import type { RelayMetrics } from "./relay/metrics.js";
 import { createRelay } from "./relay/relay.js";
 import type { Pages } from "./web/pages.js";
+import { RelayHistory, sampleEveryMs } from "./web/relay-history.js";
 import type { StatusSources } from "./web/status-page.js";
 
 interface UsedRooms {
@@ -89,19 +91,23 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
   const facts = () => relayFacts(rules.over(live.current), rules.keepsOut, context.serverKey, context.version);
   const { trustedProxies, requestTimeoutMs } = httpLimits(live);
   const common = { basePath, trustedProxies, clock, onFault };
-  // Loaded once the port is open: clients of the relay and of git do not wait for them.
-  const apiRoutes = once(() => loadApi(rooms));
-  const pages = once(async () => {
+  const startedSeconds = unixSeconds(clock);
+  const sources = new Late(async () => await rooms.status?.());
+  const history = new RelayHistory();
+  const lateApi = new Late(() => loadApi(rooms));
+  const apiRoutes = (): Promise<readonly Route[]> => lateApi.get();
+  const latePages = new Late(async () => {
     const { createPages } = await import("./web/pages.js");
-    const status = await rooms.status?.();
+    const status = await sources.get();
     const recentLog = rooms.recentLog ?? new LogRing((raw) => raw);
     const { gitHost, repositoryCount, busyHours } = rooms;
     return createPages(context, {
-      ...{ api, gitHost, repositoryCount, recentLog, busyHours, basePath, relayFacts: facts },
+      ...{ api, gitHost, repositoryCount, recentLog, busyHours, basePath, relayFacts: facts, history, startedSeconds },
       isPrivate: rooms.members.isPrivate,
       ...(status && { status }),
     });
   });
+  const pages = (): Promise<Pages> => latePages.get();
   const access = gitAccessOf(context, rooms);
   const table = [
     ...largeFileRoutes(context, rooms, access),
@@ -128,7 +134,15 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
     await git.close();
     throw error;
   });
-  for (const load of [apiRoutes, pages]) load().catch(onFault);
+  // Loaded once the port is open: clients of the relay and of git do not wait for them. In the program's one file they are
+  // read already and wait for the first reader; files of their own might be missing then for want of descriptors.
+  if (!isOneFile) for (const load of [apiRoutes, pages]) load().catch(onFault);
+  const sampling = repeatedly(
+    clock,
+    () => sampleEveryMs,
+    async () => history.look((await sources.get())?.syncStatus() ?? []),
+    onFault,
+  );
   const stopChanging = live.onChange(() => relay.limitsChanged());
   const stopDropping = rules.onRefresh(() => http.endConnections((ip) => rules.isBlocked(ip)));
   return {
@@ -139,25 +153,34 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
     async close() {
       stopChanging();
       stopDropping();
-      const loaded = await pages().catch(() => undefined);
+      const loaded = await latePages.begun?.catch(() => undefined);
       loaded?.endStreams();
       const stopped = http.close(closeWithinMs);
       await relay.close(closeWithinMs);
       await stopped;
       await metricsServer?.close(closeWithinMs);
+      await sampling.close();
       await loaded?.close();
       await git.close();
     },
   };
 }
 
-/** Runs at its first call; later calls get the same answer. */
-function once<T>(work: () => Promise<T>): () => Promise<T> {
-  let answer: Promise<T> | undefined;
-  return () => {
-    answer ??= work();
-    return answer;
-  };
+/** Made when it is first asked for; later askers get the same. */
+class Late<T> {
+  #answer: Promise<T> | undefined;
+
+  constructor(readonly work: () => Promise<T>) {}
+
+  get(): Promise<T> {
+    this.#answer ??= this.work();
+    return this.#answer;
+  }
+
+  /** Undefined while nobody asked. */
+  get begun(): Promise<T> | undefined {
+    return this.#answer;
+  }
 }
 
 const loadedLater = (matches: Route["matches"], load: () => Promise<readonly Route[]>): Route => ({

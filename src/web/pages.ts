@@ -1,7 +1,7 @@
 // All pages, wired: landing, repositories, status, files they need, and a page for every other address. The last
 // routes of the table, because the last of them answers any browser.
 
-import { keptFor, repeatedly, unixSeconds } from "../base/clock.js";
+import { keptFor, unixSeconds } from "../base/clock.js";
 import { waitingTotals } from "../catalogue/waiting.js";
 import { publicUrls } from "../config/config.js";
 import type { LogRing } from "../config/logging.js";
@@ -25,9 +25,10 @@ import type { Site } from "./layout.js";
 import { ownerRoutes } from "./owner-page.js";
 import { despiteDamage, inTurns, missingPage, retryAfterSeconds, tryLaterPage, VisitorRates } from "./page-limits.js";
 import { prsRoutes } from "./prs-page.js";
+import type { RelayHistory } from "./relay-history.js";
 import { cardsOf } from "./repository-cards.js";
 import { signInPage } from "./sign-in.js";
-import { nothingFollowed, RelayHistory, type StatusSources, sampleEveryMs, statusPage } from "./status-page.js";
+import { nothingFollowed, type StatusSources, statusPage } from "./status-page.js";
 import { ThreadIndex } from "./talk/thread-index.js";
 
 interface UsedRooms {
@@ -43,6 +44,10 @@ interface UsedRooms {
   /** The last lines of the log. */
   readonly recentLog: LogRing;
   readonly busyHours: Pick<BusyHours, "upToNow">;
+  /** Of the relays that are followed. */
+  readonly history: RelayHistory;
+  /** When the server did. */
+  readonly startedSeconds: number;
 }
 
 export interface Pages {
@@ -59,17 +64,9 @@ const shownActivity = 12;
 const busyKeptMs = 5_000;
 
 export function createPages(context: Context, parts: UsedRooms): Pages {
-  const { live, clock, store, version, logger, onFault } = context;
-  const { gitHost, basePath, status = nothingFollowed } = parts;
+  const { live, clock, store, version, logger } = context;
+  const { gitHost, basePath, status = nothingFollowed, history, startedSeconds } = parts;
   const rates = new VisitorRates(clock);
-  const history = new RelayHistory();
-  const startedSeconds = Math.floor(clock.nowMs() / 1000);
-  const sampling = repeatedly(
-    clock,
-    () => sampleEveryMs,
-    async () => history.look(status.syncStatus()),
-    onFault,
-  );
   const site = (): Site => {
     const urls = publicUrls(live.current);
     // The operator may have given it another name at run time.
@@ -170,7 +167,6 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
     async close() {
       sources.threads.close();
       directory.close();
-      await sampling.close();
       await sources.room.close();
       await texts.close();
     },

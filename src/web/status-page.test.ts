@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { busySection } from "./charts.js";
-import { RelayHistory, type RelayStatus, type StatusFacts, samplesKept, sparkline, statusPage } from "./status-page.js";
+import { RelayHistory, samplesKept } from "./relay-history.js";
+import { type RelayStatus, type StatusFacts, sparkline, statusPage } from "./status-page.js";
 
 const relay = (url: string, isConnected: boolean, health: RelayStatus["health"] = "healthy"): RelayStatus => ({
   url,

@@ -7,6 +7,7 @@ import type { Announcement } from "../nostr/nip34.js";
 import { count, counted, foreign, type Html, html, time } from "./html.js";
 import { pageDocument, type Site } from "./layout.js";
 import { andMore, faint, quiet, section, stackTable, tag, timeOr } from "./pieces.js";
+import { type Sample, samplesKept } from "./relay-history.js";
 
 const shownRelays = 200;
 
@@ -197,37 +198,4 @@ export interface StatusFacts {
   readonly busy: Html;
   readonly startedSeconds: number;
   readonly versions: { readonly holdfast: string; readonly git: string; readonly node: string };
-}
-
-// How each followed relay was, looked at now and then, kept in memory for a day: what the sparklines are made of.
-
-export type Sample = "up" | "part" | "down";
-
-export const samplesKept = 48;
-/** A day in all. */
-export const sampleEveryMs = 30 * 60_000;
-const maxRelays = 2_000;
-
-const sampleOf = ({ isConnected, health }: RelayStatus): Sample =>
-  isConnected ? (health === "healthy" ? "up" : "part") : "down";
-
-export class RelayHistory {
-  readonly #samples = new Map<string, Sample[]>();
-
-  /** Relays that are followed no longer are forgotten. */
-  look(relays: readonly RelayStatus[]): void {
-    const followed = new Set(relays.map(({ url }) => url));
-    for (const url of this.#samples.keys()) if (!followed.has(url)) this.#samples.delete(url);
-    for (const relay of relays.slice(0, maxRelays)) {
-      const samples = this.#samples.get(relay.url) ?? [];
-      samples.push(sampleOf(relay));
-      if (samples.length > samplesKept) samples.shift();
-      this.#samples.set(relay.url, samples);
-    }
-  }
-
-  /** Oldest first. */
-  of(url: string): readonly Sample[] {
-    return this.#samples.get(url) ?? [];
-  }
 }

@@ -7,13 +7,8 @@ import { createHttpServer, trustedProxies } from "../../src/http/server.js";
 import { hourOf } from "../../src/operator/busy-hours.js";
 import { assetRoutes } from "../../src/web/assets.js";
 import { busySection } from "../../src/web/charts.js";
-import {
-  RelayHistory,
-  type RelayStatus,
-  type StatusFacts,
-  samplesKept,
-  statusPage,
-} from "../../src/web/status-page.js";
+import { RelayHistory, samplesKept } from "../../src/web/relay-history.js";
+import { type RelayStatus, type StatusFacts, statusPage } from "../../src/web/status-page.js";
 
 const site = {
   name: "harbour.example",
