@@ -15,6 +15,7 @@ import { negentropyBenchmark } from "./negentropy.js";
 import { pagesBenchmark } from "./pages.js";
 import { requestsBenchmark } from "./requests.js";
 import type { Benchmark, BenchRow } from "./rows.js";
+import { startBenchmark } from "./start.js";
 import { storeBenchmark } from "./store.js";
 import { sync } from "./sync.js";
 import { verifyBenchmark } from "./verify.js";
@@ -27,6 +28,7 @@ const benchmarks: Benchmark[] = [
   gitBenchmark,
   sync,
   idleBenchmark,
+  startBenchmark,
   verifyBenchmark,
   storeBenchmark,
   mixedBenchmark,

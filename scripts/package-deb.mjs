@@ -89,7 +89,7 @@ function system() {
     "lib/systemd/system/holdfast.service",
     replaced(
       unit.replace(/^#.*\n/, ""),
-      ["/usr/bin/node /opt/holdfast/dist/src/main.js", `${node} /${home}/dist/src/main.js`],
+      ["/usr/bin/node /opt/holdfast/bin/holdfast", `${node} /${home}/bin/holdfast`],
       ["file:///opt/holdfast/docs/README.md", "man:holdfast(1)"],
     ),
   );

@@ -22,7 +22,6 @@ const place = mkdtempSync(join(tmpdir(), "holdfast-single-"));
 try {
   const tree = join(place, "tree");
   stageProgram(tree);
-  writeFileSync(join(tree, "enter.cjs"), "module.exports = (url) => import(url);\n");
   runHere("tar", ["-czf", join(place, "tree.tgz"), "-C", tree, "."]);
   const config = {
     main: join(root, "scripts/single-file-entry.cjs"),

@@ -1,5 +1,6 @@
-// Makes a checkout ready to run: installs packages and compiles, each only when its inputs changed. A start compiles
-// what a server runs and checks no types, which takes a fifth of the time; tests and benchmarks compile and check all.
+// Makes a checkout ready to run: installs packages, compiles, and makes one file of it (bundle.mjs), each only when its
+// inputs changed. A start compiles what a server runs and checks no types, which takes a fifth of the time; tests and
+// benchmarks compile and check all.
 // Uses nothing but Node, because it runs before anything is installed. Dozens of servers may start from one checkout
 // at the same moment: a lock lets one of them do the work while the others wait for it.
 import {
@@ -40,6 +41,9 @@ const builds = {
     holds: () => true,
   },
 };
+const bundler = join("scripts", "bundle.mjs");
+/** What makes one file of the compiled ones. */
+const bundlers = [bundler, join("scripts", "start-one-file.cjs")];
 const lock = join(root, ".cache", "set-up.lock");
 const lockOwner = join(lock, "pid");
 const longestWaitMs = 10 * 60_000;
@@ -75,7 +79,7 @@ function packagesFingerprint() {
 
 /** The files a build is made of, below the root. */
 function sourcesOf({ config, folders, holds }) {
-  const found = ["tsconfig.json", config];
+  const found = ["tsconfig.json", config, ...bundlers.filter((path) => existsSync(join(root, path)))];
   const visit = (folder) => {
     const entries = readdirSync(join(root, folder), { withFileTypes: true });
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
@@ -88,9 +92,12 @@ function sourcesOf({ config, folders, holds }) {
   return [...new Set(found)];
 }
 
-/** Names and contents of the sources: a copied or newly cloned checkout counts as what it contains. */
+/**
+ * Names and contents of the sources: a copied or newly cloned checkout counts as what it contains. And the packages, because
+ * the program has them in it.
+ */
 function sourcesFingerprint(part) {
-  const hash = createHash("sha256");
+  const hash = createHash("sha256").update(packagesFingerprint());
   for (const path of sourcesOf(part)) hash.update(`${path}\0`).update(readFileSync(join(root, path)));
   return hash.digest("hex");
 }
@@ -178,12 +185,21 @@ function build(part) {
   if (result.status !== 0) fail(`the build failed:\n${result.stdout}${result.stderr}`);
   mkdirSync(join(root, "dist"), { recursive: true });
   for (const folder of sourceFolders) removeOrphans(folder);
+  makeOneFile();
   const commit = run("git", ["rev-parse", "--short=12", "HEAD"]);
   writeFileSync(
     join(root, "dist", "build.json"),
     `${JSON.stringify({ commit: commit.status === 0 ? commit.stdout.trim() : "unknown" })}\n`,
   );
   for (const [index, one] of made.entries()) writeFileSync(builds[one].stamp, wanted[index]);
+}
+
+/** Where the bundler has no build for this system, people start the compiled files one by one: slower, and the same program. */
+function makeOneFile() {
+  rmSync(join(root, "dist", "program"), { recursive: true, force: true });
+  if (!existsSync(join(root, "node_modules", "esbuild"))) return;
+  const { status, stderr } = run(process.execPath, [bundler]);
+  if (status !== 0) say(`the program could not be made one file and starts more slowly:\n${stderr}`);
 }
 
 /** Removes what was compiled from a source that is gone. */

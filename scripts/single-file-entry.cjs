@@ -6,11 +6,10 @@ const { createRequire } = require("node:module");
 const os = require("node:os");
 const path = require("node:path");
 const sea = require("node:sea");
-const { pathToFileURL } = require("node:url");
 
 const tree = Buffer.from(sea.getRawAsset("tree"));
 const name = createHash("sha256").update(tree).digest("hex").slice(0, 32);
-const compiled = `/holdfast/${name}/dist/src/`;
+const compiled = `/holdfast/${name}/dist/`;
 const ours = path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "holdfast", name);
 
 function refuse(sentence) {
@@ -46,13 +45,11 @@ const at = process.argv.findIndex((word, index) => index > 1 && word.includes(co
 if (at > 1 && process.argv.slice(2, at).every((word) => word.startsWith("--"))) {
   for (const flag of process.argv.slice(2, at)) require("node:v8").setFlagsFromString(flag);
   process.argv.splice(1, at - 1);
-  mustBeOurs(process.argv[1].slice(0, process.argv[1].indexOf("/dist/src/")));
+  mustBeOurs(process.argv[1].slice(0, process.argv[1].indexOf(compiled) + compiled.indexOf("/dist/")));
 } else {
   if (!fs.existsSync(ours)) unpack();
   mustBeOurs(ours);
-  process.argv[1] = path.join(ours, "dist/src/main.js");
+  process.argv[1] = path.join(ours, "dist/program/start.cjs");
 }
-// The single file's own loader knows no files: one that was loaded from the disk does.
-createRequire(process.argv[1])(path.join(process.argv[1].split("/dist/src/")[0], "enter.cjs"))(
-  pathToFileURL(process.argv[1]).href,
-);
+// The single file's own loader knows no files: one for files on the disk does.
+createRequire(process.argv[1])(process.argv[1]);

@@ -97,6 +97,12 @@ export function returnFreeMemory(
   return repeatedly(clock, () => everyMs, look, onFault);
 }
 
+/** What a start leaves behind is more than what the server needs afterwards. */
+export async function giveBackAfterStart(): Promise<void> {
+  processMemory.collect();
+  await processMemory.trim();
+}
+
 const processMemory: ProcessMemory = {
   // 0 where nothing limits it; more than there is where the limit is the system's own.
   limitBytes: process.constrainedMemory() || Number.POSITIVE_INFINITY,

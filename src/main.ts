@@ -35,4 +35,8 @@ const terminal = {
   },
 };
 
-process.exitCode = await runCommandLine(process.argv, abilitiesOn(terminal, process.env));
+// Not awaited here: a module that waits cannot be part of one file. A verb that never ends is told of as Node would.
+process.exitCode = 13;
+void runCommandLine(process.argv, abilitiesOn(terminal, process.env)).then((code) => {
+  process.exitCode = code;
+});

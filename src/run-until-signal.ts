@@ -7,11 +7,13 @@
 
 import { isatty } from "node:tty";
 import type { Clock } from "./base/clock.js";
+import { keepCompiled } from "./base/one-file.js";
 import { hasColour } from "./cli/greeting.js";
 import { problemText } from "./config/config.js";
 import type { LoadedConfig, LoadResult } from "./config/load.js";
 import { createLiveConfig, type LiveConfig } from "./config/load.js";
 import { createLog, type Log, namingNoRepository } from "./config/logging.js";
+import { giveBackAfterStart } from "./free-memory.js";
 import type { Server, StartParts } from "./server.js";
 
 const stopWithinMs = 5000;
@@ -20,6 +22,8 @@ const againMs = 10_000;
 /** One that cannot even be closed ends: whoever watches over it starts it again. */
 const closeBeforeAnewMs = 60_000;
 const standardError = 2;
+/** When whoever waited for the start has been served. */
+const settledMs = 10_000;
 
 export interface LifeParts {
   readonly loaded: LoadedConfig;
@@ -95,6 +99,11 @@ export async function runServer(parts: LifeParts): Promise<number> {
     await parts.listening(life.server);
   }
 
+  const settleLater = clock.after(settledMs, () => {
+    keepCompiled();
+    giveBackAfterStart().catch(fault);
+  });
+
   // Whoever asks a server to stop that is beginning anew waits no longer than for any other.
   let isBeginningAnew = false;
   void stopped.then(() => {
@@ -115,6 +124,7 @@ export async function runServer(parts: LifeParts): Promise<number> {
     signal = await (life ? endOf(stopped, life) : Promise.race([stopped, later(clock)]));
   }
   logger.info({ signal }, "stopping");
+  settleLater();
   const cancel = clock.after(stopWithinMs - 250, () => endAtOnce(log, "closing took too long"));
   await life?.server.close();
   cancel();

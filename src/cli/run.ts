@@ -1,6 +1,7 @@
 // The command line: builds the program from its verbs, runs one, answers an exit code: 0 done, 1 failed, 2 called wrongly.
 
 import { Command, CommanderError } from "commander";
+import { sourceStack } from "../base/one-file.js";
 import { systemCode, systemErrorSentence, thisMachine } from "../base/system-error.js";
 import { escapeControls } from "../base/text.js";
 import { type Abilities, CommandFailure, type Verb } from "./abilities.js";
@@ -103,7 +104,9 @@ export function failureOf(
   if (error instanceof Error && saysWhatToDo.has(error.name)) return new CommandFailure(error.message);
   const isDebugging = /^(?:debug|trace)$/.test(environment.NGIT_LOG_LEVEL ?? "") || typed.includes("--log-level=debug");
   const told =
-    error instanceof Error ? (isDebugging && error.stack) || `${error.name}: ${error.message}` : String(error);
+    error instanceof Error
+      ? (isDebugging && error.stack && sourceStack(error.stack)) || `${error.name}: ${error.message}`
+      : String(error);
   const advice = isDebugging ? "" : ". NGIT_LOG_LEVEL=debug shows where; please report it";
   return new CommandFailure(`this is a fault of the program: ${told}${advice}`, 1, { code: "fault" });
 }

@@ -2,6 +2,7 @@
 // a terminal, one JSON object a line otherwise. Writing never blocks the server.
 
 import pino from "pino";
+import { isOneFile, sourceStack } from "../base/one-file.js";
 import { escapeControls } from "../base/text.js";
 import { LogWriter } from "./log-writer.js";
 
@@ -56,9 +57,16 @@ export const loggerTo = (write: (line: string) => void, level: string): Logger =
       timestamp: pino.stdTimeFunctions.isoTime,
       messageKey: "message",
       formatters: { level: (name) => ({ level: name }) },
+      ...(isOneFile && { serializers: { err: tellError } }),
     },
     { write },
   );
+
+/** As pino tells them, with the names and lines that the sources have. */
+function tellError(error: Error): unknown {
+  const told = pino.stdSerializers.err(error);
+  return error instanceof Error ? { ...told, type: error.name, stack: sourceStack(told.stack) } : told;
+}
 
 const repositoryFields = ["repo", "repository", "repositories", "coordinate", "identifier", "job"];
 // A clone URL or a directory of git's, and an announcement's address; an identifier may hold anything up to the line's end.
@@ -73,7 +81,11 @@ function withoutRepositories(value: unknown): unknown {
   if (typeof value === "string") return withoutNames(value);
   if (Array.isArray(value)) return value.map(withoutRepositories);
   if (value instanceof Error)
-    return { type: value.name, message: withoutNames(value.message), stack: withoutNames(value.stack ?? "") };
+    return {
+      type: value.name,
+      message: withoutNames(value.message),
+      stack: withoutNames(sourceStack(value.stack ?? "")),
+    };
   if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
   const kept = Object.entries(value).filter(([field]) => !repositoryFields.includes(field));
   return Object.fromEntries(kept.map(([field, one]) => [field, withoutRepositories(one)]));

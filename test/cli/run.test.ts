@@ -2,22 +2,39 @@
 // through bin/holdfast: both must say the same and end alike, and in the test's process nothing may be left behind.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { type LineTable, sourceLine } from "../../src/base/one-file.js";
+import { runProgram } from "../harness/git-server.js";
 import { newKey, OperatorServer } from "../harness/operator-server.js";
+import { startChild } from "../harness/server.js";
 import { cleanEnvironment, type Ended, endOf, holdfast } from "./run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-cli-run-"));
 const installed = join(folder, "installed");
 
-/** As a package has it: without sources, so that nothing is compiled. */
+/** As a package has it: without sources, so that nothing is compiled; one file, made of what was compiled last. */
 function install(): void {
-  mkdirSync(join(installed, "scripts"), { recursive: true });
+  for (const name of ["scripts", "dist", "src/web"]) mkdirSync(join(installed, name), { recursive: true });
   for (const file of ["bin/holdfast", "scripts/setup.mjs", "package.json"]) cpSync(file, join(installed, file));
-  symlinkSync(join(process.cwd(), "dist"), join(installed, "dist"));
+  for (const name of ["node_modules", "dist/src", "dist/build.json", "src/web/assets"]) {
+    symlinkSync(join(process.cwd(), name), join(installed, name));
+  }
+  const bundled = spawnSync(process.execPath, ["scripts/bundle.mjs", "--dist", join(installed, "dist")]);
+  assert.equal(bundled.status, 0, String(bundled.stderr));
 }
 
 function asProcess(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Ended> {
@@ -26,17 +43,31 @@ function asProcess(args: readonly string[], environment: Readonly<Record<string,
   return endOf(spawn(join(installed, "bin/holdfast"), args, { env, stdio: [...stdio] }));
 }
 
-/** The packages and the rooms of `src` that a verb's process loaded, as V8 tells when it counts coverage. */
+/**
+ * The packages and the rooms of `src` that a verb's process loaded, as V8 tells when it counts coverage: files, and in the
+ * program's one file the functions that hold a module each.
+ */
 async function loadedBy(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<string[]> {
   const coverage = mkdtempSync(join(folder, "coverage-"));
   const ended = await asProcess(args, { ...environment, NODE_V8_COVERAGE: coverage });
   assert.equal(ended.code, 0, ended.stderr);
   const files = readdirSync(coverage).map((name) => readFileSync(join(coverage, name), "utf8"));
-  const urls = files.flatMap((text) =>
-    (JSON.parse(text) as { result: { url: string }[] }).result.map(({ url }) => url),
+  const loaded = files.flatMap((text) =>
+    (JSON.parse(text) as { result: Covered[] }).result.flatMap(({ url, functions }) => [
+      url,
+      ...functions.flatMap(({ functionName, ranges }) => (ranges[0]?.count ? [functionName] : [])),
+    ]),
   );
-  const places = urls.map((url) => /\/node_modules\/((?:@[^/]+\/)?[^/]+)\/|\/dist\/src\/([^/]+)\//.exec(url));
+  const places = loaded.map((name) => /\bnode_modules\/((?:@[^/]+\/)?[^/]+)\/|\bdist\/src\/([^/]+)\//.exec(name));
   return [...new Set(places.flatMap((found) => found?.[1] ?? found?.[2] ?? []))].sort();
+}
+
+interface Covered {
+  readonly url: string;
+  readonly functions: readonly {
+    readonly functionName: string;
+    readonly ranges: readonly { readonly count: number }[];
+  }[];
 }
 
 /** What a verb could leave behind in the process it ran in. */
@@ -60,19 +91,18 @@ function processState(): unknown {
   };
 }
 
+before(install);
+after(() => rmSync(folder, { recursive: true, force: true }));
+
 describe("a verb in a test's process and in its own", { timeout: 900_000 }, () => {
   let server: OperatorServer;
   before(async () => {
-    install();
     server = await OperatorServer.start();
     const client = await server.connect();
     await server.host(client, newKey(), "hosted");
     await client.close();
   });
-  after(async () => {
-    await server?.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  after(() => server?.close());
 
   const sameBothWays = async (code: number, ...args: string[]): Promise<void> => {
     const own = await asProcess(args, server.environment);
@@ -144,5 +174,53 @@ describe("a verb in a test's process and in its own", { timeout: 900_000 }, () =
     assert.deepEqual(processState(), earlier);
     const running = process.getActiveResourcesInfo().filter((name) => name === "MessagePort" || name === "ProcessWrap");
     assert.deepEqual(running, [], "worker threads and child processes");
+  });
+});
+
+describe("the program as people start it", { timeout: 300_000 }, () => {
+  const oneFile = join(installed, "dist/program/main.script");
+
+  test("is one file that serves like the others: a repository is published, cloned and shown with coloured sources", async () => {
+    const server = await startChild({ program: join(installed, "bin/holdfast") });
+    try {
+      const home = { HOME: server.folder };
+      const work = join(server.folder, "hello");
+      const said = async (...args: string[]): Promise<string> => {
+        const { code, stdout, stderr } = await asProcess(args, home);
+        assert.equal(code, 0, stderr);
+        return stdout;
+      };
+      const git = async (...args: string[]): Promise<string> => {
+        const identity = ["-c", "user.name=me", "-c", "user.email=me@example.com"];
+        const { code, stdout, stderr } = await runProgram("git", [...identity, ...args], { cwd: server.folder });
+        assert.equal(code, 0, stderr);
+        return stdout.trim();
+      };
+      const url = /^page +(\S+)$/m.exec(await said("init", work, "--server", server.domain))?.[1] ?? "";
+      writeFileSync(join(work, "a.js"), "export const b = 3;\n");
+      await git("-C", work, "add", ".");
+      await git("-C", work, "commit", "-qm", "A source");
+      await said("publish", work);
+      await git("clone", "-q", url, "again");
+      assert.equal(await git("-C", "again", "rev-parse", "main"), await git("-C", work, "rev-parse", "main"));
+      const page = await (await fetch(`${url}/blob/main/a.js`)).text();
+      assert.match(page, /<span class="k">export<\/span> <span class="k">const<\/span> b = <span class="n">3<\/span>;/);
+      const style = /href="(\/assets\/holdfast-[^"]+\.css)"/.exec(page)?.[1] ?? "";
+      assert.equal((await fetch(server.origin + style)).status, 200, style);
+    } finally {
+      await server.end();
+    }
+  });
+
+  test("tells in its stacks which line of which source it was", () => {
+    const table = JSON.parse(readFileSync(join(installed, "dist/program/main.lines.json"), "utf8")) as LineTable;
+    const lines = readFileSync(oneFile, "utf8").split("\n");
+    for (const text of ["function signalGroup(", "async function startService(", "function runServer("]) {
+      const at = lines.findIndex((line) => line.includes(text));
+      assert.ok(at >= 0, text);
+      const column = (lines[at]?.indexOf(text) ?? 0) + text.indexOf("function") + "function ".length;
+      const [file = "", line = ""] = (sourceLine(table, at + 1, column + 1) ?? "").split(":");
+      assert.ok(readFileSync(file, "utf8").split("\n")[Number(line) - 1]?.includes(text), `${text} ${file}:${line}`);
+    }
   });
 });
