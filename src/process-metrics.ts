@@ -2,7 +2,8 @@
 // waits for its turn. Every queue is bounded; its length shows how near to its bound it is.
 
 import { collectDefaultMetrics, Gauge, type Registry } from "prom-client";
-import { catalogueRows, isReleased } from "./catalogue/repositories.js";
+import { isReleased } from "./catalogue/repositories.js";
+import { RowTally } from "./catalogue/row-tally.js";
 import type { Context } from "./context.js";
 
 export function watchProcess(
@@ -56,36 +57,14 @@ export function measureQueues({ registry }: Context, lengths: Readonly<Record<st
   });
 }
 
-const keptMs = 1_000;
-/** Counting a large catalogue takes at most this share of the time. */
-const timesAsLong = 20;
-
-/**
- * How many repositories are served. Nothing tells of every change of the catalogue (a mirror that leaves because a list
- * changed stores no event): it is counted when somebody asks, and again only after a while.
- */
-export function repositoryCounter({ store, clock }: Context): () => Promise<number> {
+/** How many repositories are served. */
+export function repositoryCounter({ store }: Context): () => Promise<number> {
+  const tally = new RowTally(store, (row) => (row.area !== "prs" && isReleased(row) ? 1 : 0));
   let known = 0;
-  let counting: Promise<number> | undefined;
-  let freshUntilMs = Number.NEGATIVE_INFINITY;
-  const recount = async (): Promise<number> => {
-    const startedMs = clock.monotonicMs();
-    let count = 0;
-    for await (const row of catalogueRows(store)) if (isReleased(row)) count++;
-    const endedMs = clock.monotonicMs();
-    freshUntilMs = endedMs + Math.max(keptMs, timesAsLong * (endedMs - startedMs));
-    known = count;
-    return known;
-  };
   return async () => {
-    if (clock.monotonicMs() < freshUntilMs) return known;
-    counting ??= recount()
-      // A store that cannot be read is told of elsewhere: numbers and pages go on with what was known.
-      .catch(() => known)
-      .finally(() => {
-        counting = undefined;
-      });
-    return counting;
+    // A store that cannot be read is told of elsewhere: numbers and pages go on with what was known.
+    known = await tally.total().catch(() => known);
+    return known;
   };
 }
 

@@ -5,16 +5,17 @@ import type { Clock } from "../base/clock.js";
 import { sizeText } from "../base/text.js";
 import {
   archiveUse,
+  type CatalogueRow,
   catalogueRow,
   catalogueRows,
   contributedRows,
   contributions,
   type RepositoryName,
 } from "../catalogue/repositories.js";
+import { RowTally } from "../catalogue/row-tally.js";
 import type { Pubkey } from "../nostr/event.js";
 import type { Store, TableReader } from "../store/port.js";
 import type { PurgatoryConfig } from "./context.js";
-import { instanceUse } from "./instance-use.js";
 
 export interface QuotaLeft {
   /** Never less than a pack without objects has. */
@@ -111,10 +112,16 @@ async function ownersAccounts(
 
 const askOperator = "only the operator of this server can make room";
 
+const bytesOf = ({ counters }: CatalogueRow): number => counters.bytes + counters.pullRequestBytes;
+/** Made when there is a limit, and kept with the store. */
+const instanceTallies = new WeakMap<Store, RowTally>();
+
 /** Whoever pushes, and wherever to. None unless the operator has set a limit. */
 async function instanceAccount(store: Store, limit: number | undefined): Promise<Account[]> {
   if (limit === undefined) return [];
-  const used = await instanceUse(store);
+  const tally = instanceTallies.get(store) ?? new RowTally(store, bytesOf);
+  instanceTallies.set(store, tally);
+  const used = await tally.total();
   return [{ whose: "all repositories of this server use", used, limit, advice: askOperator }];
 }
 

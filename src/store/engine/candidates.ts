@@ -26,7 +26,13 @@ export type Residual = "none" | "header" | "content";
 export type Plan =
   | { readonly type: "ids"; readonly ids: readonly EventId[] }
   | { readonly type: "addresses"; readonly addresses: readonly string[] }
-  | { readonly type: "terms"; readonly terms: readonly string[]; readonly residual: Residual };
+  | {
+      readonly type: "terms";
+      readonly terms: readonly string[];
+      readonly residual: Residual;
+      /** Lists that each lead to everything that is asked for, as the one in `terms` does. */
+      readonly instead?: readonly string[];
+    };
 
 /** More terms than this cost more to open than a wider list costs to walk. */
 const maxProductTerms = 5_000;
@@ -52,8 +58,9 @@ function planByFields(filter: Filter): Plan {
   if (addresses) return { type: "addresses", addresses };
   if (search !== undefined) {
     // The longest word is usually the rarest.
-    const word = searchWords(search).sort((a, b) => b.length - a.length)[0];
-    return { type: "terms", terms: word === undefined ? [] : [ofWord(word)], residual: "content" };
+    const words = searchWords(search).sort((a, b) => b.length - a.length);
+    const lists = words.slice(0, maxWordsCompared).map(ofWord);
+    return { type: "terms", terms: lists.slice(0, 1), residual: "content", instead: lists };
   }
   const names = [...(tags?.keys() ?? [])];
   const best = names
@@ -95,6 +102,25 @@ function addressesOf(filter: Filter): string[] | undefined {
   return authors.flatMap((pubkey) =>
     kinds.flatMap((kind) => identifiers.map((identifier) => addressText({ kind, pubkey, identifier }))),
   );
+}
+
+const maxWordsCompared = 8;
+const lookedAt = 256;
+
+/** Of lists that each lead to everything, the one that ends first; none is read further than is worth it. */
+export function shortestOf(terms: readonly string[], open: (term: string, streams: MergedStreams) => void): string[] {
+  let [best] = terms;
+  let fewest = lookedAt;
+  if (terms.length > 1) {
+    for (const term of terms) {
+      const streams = new MergedStreams(0, Number.MAX_SAFE_INTEGER);
+      open(term, streams);
+      let count = 0;
+      while (count < fewest && streams.next()) count++;
+      if (count < fewest) [best, fewest] = [term, count];
+    }
+  }
+  return best === undefined ? [] : [best];
 }
 
 /** Where lists are: the backend, a layer, or what a plan found by itself. */

@@ -5,7 +5,7 @@ import type { Clock, LoopTurns } from "../../base/clock.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing, searchMatcher } from "../../nostr/filter.js";
 import type { BeforePage, Sequence, StoredRow } from "../port.js";
 import type { PageMemory } from "./backend.js";
-import { firstChunkOf, MergedStreams, type Plan, planOf, type Stream } from "./candidates.js";
+import { firstChunkOf, MergedStreams, type Plan, planOf, type Stream, shortestOf } from "./candidates.js";
 import type { Content } from "./content.js";
 import {
   type AnyRow,
@@ -96,7 +96,10 @@ class Candidates {
 
   *#open({ content, view }: Sight, plan: Plan): Generator<void> {
     if (plan.type === "terms") {
-      for (const term of plan.terms) {
+      const terms = plan.instead
+        ? shortestOf(plan.instead, (term, streams) => content.open(term, streams))
+        : plan.terms;
+      for (const term of terms) {
         content.open(term, this.#streams);
         yield;
       }

@@ -32,9 +32,8 @@ import { peopleOf, personLink } from "../people.js";
 import { publicMaintainers } from "../public-maintainers.js";
 import { comparisonOf, factsOf, findRepository, type RepositorySources } from "../repository-facts.js";
 import { repositoryPage } from "../repository-page.js";
-import { proposalsOf } from "../talk/proposals.js";
+import { countOpen, proposalsOf } from "../talk/proposals.js";
 import { type Talk, talkPage } from "../talk/talk-routes.js";
-import { isOpen } from "../talk/thread.js";
 import { archivedOf, sendArchive } from "./archive.js";
 import { blamePage } from "./blame-page.js";
 import { blobPage } from "./blob-page.js";
@@ -159,8 +158,8 @@ const nothingThere = (looking: Looking): Document =>
 async function withTalk(looking: Looking, { threads }: Talk): Promise<Looking> {
   const proposals = await proposalsOf(looking, threads);
   const counts = {
-    openIssues: threads.issues.filter(isOpen).length,
-    openProposals: proposals.filter(isOpen).length,
+    openIssues: countOpen(threads.issues),
+    openProposals: countOpen(proposals),
     maintainers: [...threads.maintainers],
   };
   return { ...looking, found: { ...looking.found, talk: counts } };

@@ -17,10 +17,14 @@ const known = new WeakMap<readonly Thread[], { readonly head: Oid; readonly prop
 export async function proposalsOf(looking: Looking, threads: RepositoryThreads): Promise<readonly Thread[]> {
   const { proposals } = threads;
   const head = startPlace(looking.found.table)?.commit;
-  const asked = proposals.filter((one) => isOpen(one) && one.tip).slice(0, maxAsked);
-  if (!head || asked.length === 0) return proposals;
+  if (!head) return proposals;
   const before = known.get(proposals);
   if (before?.head === head) return before.proposals;
+  const asked = proposals.filter((one) => isOpen(one) && one.tip).slice(0, maxAsked);
+  if (asked.length === 0) {
+    known.set(proposals, { head, proposals });
+    return proposals;
+  }
   const { room, found, visitor } = looking;
   const tips = [...new Set(asked.map(({ tip }) => tip as Oid))];
   const looked = await room.reachedOf(found.repository, head, tips, visitor);
@@ -31,6 +35,15 @@ export async function proposalsOf(looking: Looking, threads: RepositoryThreads):
   );
   known.set(proposals, { head, proposals: merged });
   return merged;
+}
+
+const openCounts = new WeakMap<readonly Thread[], number>();
+
+/** Counted once for each list: every page of the repository shows it. A list never changes in place. */
+export function countOpen(threads: readonly Thread[]): number {
+  const count = openCounts.get(threads) ?? threads.filter(isOpen).length;
+  openCounts.set(threads, count);
+  return count;
 }
 
 export interface ProposedRange {
