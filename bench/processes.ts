@@ -8,6 +8,7 @@ import { createServer } from "node:net";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Hold } from "./thread-time.js";
 
 export interface Usage {
   /** Of all threads. */
@@ -27,6 +28,8 @@ export interface BenchServer {
   /** From starting the process to its listening. */
   readonly startMs: number;
   usage(): Promise<Usage>;
+  /** How long its event loop stood still at most while something was done. */
+  holdDuring(work: () => Promise<unknown>): Promise<Hold>;
   close(): Promise<void>;
 }
 
@@ -123,6 +126,15 @@ async function start(folder: string, settings: Readonly<Record<string, string>>,
     usage() {
       const answer = nextMessage<Usage>(child);
       child.send("usage");
+      return answer;
+    },
+    async holdDuring(work) {
+      const begun = nextMessage(child);
+      child.send("watch");
+      await begun;
+      await work();
+      const answer = nextMessage<Hold>(child);
+      child.send("hold");
       return answer;
     },
     async close() {

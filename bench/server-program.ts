@@ -8,7 +8,7 @@ import type { AdmissionPolicy } from "../src/admission/verdict.js";
 import { systemClock } from "../src/base/clock.js";
 import { createLiveConfig, loadConfig } from "../src/config/load.js";
 import type { Usage } from "./processes.js";
-import { mainThreadMs } from "./thread-time.js";
+import { HoldWatch, mainThreadMs } from "./thread-time.js";
 
 const takeAll: AdmissionPolicy = async () => ({ ok: true, action: "store", rule: "bench" });
 
@@ -62,7 +62,16 @@ function usage(): Usage {
   };
 }
 
+let watch: HoldWatch | undefined;
+
 process.on("message", async (message) => {
+  if (message === "watch") {
+    // What lies about from before is not what is watched.
+    globalThis.gc?.();
+    watch = new HoldWatch();
+    process.send?.("watching");
+  }
+  if (message === "hold") process.send?.(watch?.end());
   if (message === "usage") process.send?.(usage());
   if (message === "close") {
     await server.close();

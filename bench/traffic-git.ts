@@ -67,22 +67,19 @@ export class Publisher {
     secretHex: string,
     kind: number,
     tags: readonly (readonly string[])[],
-  ): Promise<readonly [boolean, string]> {
+    content = "",
+  ): Promise<readonly [ok: boolean, text: string, id: string]> {
     const key = SecretKey.fromHex(secretHex);
     if (!key) throw new Error("not a key");
     const first = Math.floor(Date.now() / 1_000) - 86_400;
     const created_at = Math.max(first, (this.lastSeconds.get(secretHex) ?? 0) + 1);
     this.lastSeconds.set(secretHex, created_at);
-    const { id, raw } = signEvent(
-      key,
-      { kind, created_at, tags: tags.map((tag) => [...tag]), content: "" },
-      randomBytes,
-    );
+    const { id, raw } = signEvent(key, { kind, created_at, tags: tags.map((tag) => [...tag]), content }, randomBytes);
     const answer = new Promise<readonly [boolean, string]>((resolve) => this.#waiting.set(id, resolve));
     this.client.socket.write(frameOf(`["EVENT",${raw}]`));
-    const result = await answer;
+    const [ok, text] = await answer;
     this.#waiting.delete(id);
-    return result;
+    return [ok, text, id];
   }
 }
 

@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../base/clock.js";
+import { othersFirst } from "../base/others-first.js";
 import { sharedAbort } from "../base/shared-abort.js";
 
 export interface RouteRequest {
@@ -105,8 +106,41 @@ export function isKnownTag(header: string | undefined, tag: string): boolean {
 
 /** With the headers every document carries; 304 for a client that has it already. */
 export function sendDocument(request: RouteRequest, response: ServerResponse, document: Document): void {
-  const { status, contentType, body, cacheControl = "no-cache" } = document;
-  const tag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
+  const body = Buffer.from(document.body);
+  sendPieces(request, response, document, [body], createHash("sha256").update(body).digest("base64url"));
+}
+
+const charactersATime = 128 * 1024;
+
+/** The same for one that may be of megabytes: everybody else has turns in between. */
+export async function sendLongDocument(
+  request: RouteRequest,
+  response: ServerResponse,
+  document: Document,
+): Promise<void> {
+  const { body } = document;
+  const pieces: Buffer[] = [];
+  const hash = createHash("sha256");
+  for (let at = 0, end = 0; at < body.length; at = end) {
+    await othersFirst();
+    end = at + charactersATime;
+    // Both halves of a character stay together.
+    if (/[\ud800-\udbff]/.test(body[end - 1] ?? "")) end += 1;
+    const piece = Buffer.from(body.slice(at, end));
+    hash.update(piece);
+    pieces.push(piece);
+  }
+  sendPieces(request, response, document, pieces, hash.digest("base64url"));
+}
+
+function sendPieces(
+  request: RouteRequest,
+  response: ServerResponse,
+  { status, contentType, cacheControl = "no-cache", headers: own }: Document,
+  pieces: readonly Buffer[],
+  digest: string,
+): void {
+  const tag = `"${digest.slice(0, 22)}"`;
   const headers = {
     ETag: tag,
     "Cache-Control": cacheControl,
@@ -116,13 +150,16 @@ export function sendDocument(request: RouteRequest, response: ServerResponse, do
     "Referrer-Policy": "no-referrer",
     // `/` is also the relay information document.
     Vary: "Accept",
-    ...document.headers,
+    ...own,
   };
   if (status === 200 && isKnownTag(request.message.headers["if-none-match"], tag)) {
     response.writeHead(304, headers);
     response.end();
     return;
   }
-  response.writeHead(status, { ...headers, "Content-Type": contentType, "Content-Length": Buffer.byteLength(body) });
-  response.end(body);
+  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+  response.writeHead(status, { ...headers, "Content-Type": contentType, "Content-Length": bytes });
+  const last = pieces.at(-1);
+  for (const piece of pieces) if (piece !== last) response.write(piece);
+  response.end(last);
 }

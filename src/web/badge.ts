@@ -46,7 +46,7 @@ async function badgeWord({ store, repositories }: RepositorySources, name: Repos
   if (row === undefined) return "unknown";
   if (row === "waiting") return "waiting";
   const table = await repositories.open(diskAddress(name)).refs();
-  return comparisonOf(table, await governingState(store, row)).overall;
+  return (await comparisonOf(table, await governingState(store, row))).overall;
 }
 
 type BadgeWord = OverallStanding | "waiting" | "unknown";

@@ -30,6 +30,11 @@ export class Html {
     return new Html(text);
   }
 
+  /** What this class made in the thread of texts, which only sends text. Nothing else may come this way. */
+  static madeInThread(markup: string): Html {
+    return new Html(markup);
+  }
+
   toString(): string {
     return this.#text;
   }

@@ -35,8 +35,8 @@ const rows: [string, Record<string, string> | undefined, Record<string, string>,
 ];
 
 for (const [name, state, here, overall, refs] of rows) {
-  test(`the signed state against what is held: ${name}`, () => {
-    const comparison = compareRefs(state && signed(state), held(here), "refs/heads/main");
+  test(`the signed state against what is held: ${name}`, async () => {
+    const comparison = await compareRefs(state && signed(state), held(here), "refs/heads/main");
     assert.equal(comparison.overall, overall);
     assert.deepEqual(
       comparison.refs.map(({ name: ref, standing }) => `${ref} ${standing}`),
@@ -45,8 +45,9 @@ for (const [name, state, here, overall, refs] of rows) {
   });
 }
 
-test("the head comes first, then branches, then tags, numbers in order", () => {
+test("the head comes first, then branches, then tags, numbers in order", async () => {
   const refs = { "refs/tags/v10": one, "refs/tags/v9": one, "refs/heads/a": one, "refs/heads/trunk": one };
-  const names = compareRefs(signed(refs), held(refs), "refs/heads/trunk").refs.map(({ name }) => name);
+  const compared = await compareRefs(signed(refs), held(refs), "refs/heads/trunk");
+  const names = compared.refs.map(({ name }) => name);
   assert.deepEqual(names, ["trunk", "a", "v9", "v10"]);
 });

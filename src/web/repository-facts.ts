@@ -1,6 +1,7 @@
 // What a repository's page says, read from the store and from git. Public facts only: what waits (announcements,
 // states, people only a waiting announcement lists) is never read here (purgatory.md "Visible"; threats row 31).
 
+import { othersFirst, sortedInTurns } from "../base/others-first.js";
 import { type LargeFileTotals, largeFileTotals } from "../catalogue/large-files.js";
 import type { Standing as MaintainerStanding } from "../catalogue/maintainer-set.js";
 import {
@@ -150,7 +151,7 @@ export async function factsOf(
     others,
     people,
     state,
-    comparison: comparisonOf(table, state),
+    comparison: await comparisonOf(table, state),
     partialSince: row.partial?.since,
     largeFiles: await largeFileTotals(store, name),
     storage: {
@@ -172,9 +173,12 @@ async function servedBytesOf(store: Reader, owner: Pubkey): Promise<number> {
 }
 
 /** A table never changes in place: a repository with a hundred thousand refs is compared once, not for each reader. */
-const comparisons = new WeakMap<RefTable, { readonly state: EventId | undefined; readonly comparison: Comparison }>();
+const comparisons = new WeakMap<
+  RefTable,
+  { readonly state: EventId | undefined; readonly comparison: Promise<Comparison> }
+>();
 
-export function comparisonOf(table: RefTable, state: RepositoryState | undefined): Comparison {
+export function comparisonOf(table: RefTable, state: RepositoryState | undefined): Promise<Comparison> {
   const kept = comparisons.get(table);
   if (kept && kept.state === state?.event.id) return kept.comparison;
   const comparison = compareRefs(state?.refs, table.refs, table.head);
@@ -214,6 +218,7 @@ export interface Comparison {
 // Made once: a comparison of texts that makes its own takes a hundred times as long.
 const byName = new Intl.Collator("en", { numeric: true });
 
+const refsATime = 500;
 const heads = "refs/heads/";
 const tags = "refs/tags/";
 
@@ -224,15 +229,16 @@ function standingOf(signed: string | undefined, held: string | undefined): Stand
 }
 
 /** `signed` undefined: no state governs. Branches first, the head among them first, then by name. */
-export function compareRefs(
+export async function compareRefs(
   signed: readonly StateRef[] | undefined,
   held: ReadonlyMap<string, { readonly oid: string }>,
   head: string,
-): Comparison {
+): Promise<Comparison> {
   const wanted = new Map((signed ?? []).map(({ name, value }) => [name, value]));
   const names = new Set([...wanted.keys(), ...held.keys()]);
   const refs: ComparedRef[] = [];
   for (const name of names) {
+    if (refs.length % refsATime === 0) await othersFirst();
     const kind = name.startsWith(heads) ? "branch" : name.startsWith(tags) ? "tag" : undefined;
     if (!kind) continue;
     const [signedOid, heldOid] = [wanted.get(name), held.get(name)?.oid];
@@ -240,8 +246,8 @@ export function compareRefs(
     refs.push({ name: short, kind, signed: signedOid, held: heldOid, standing: standingOf(signedOid, heldOid) });
   }
   const rank = ({ kind, name }: ComparedRef): number => (kind === "tag" ? 2 : `${heads}${name}` === head ? 0 : 1);
-  refs.sort((a, b) => rank(a) - rank(b) || byName.compare(a.name, b.name));
-  return { refs, overall: signed === undefined ? "none" : overallOf(refs) };
+  const sorted = await sortedInTurns(refs, (a, b) => rank(a) - rank(b) || byName.compare(a.name, b.name));
+  return { refs: sorted, overall: signed === undefined ? "none" : overallOf(sorted) };
 }
 
 function overallOf(refs: readonly ComparedRef[]): OverallStanding {

@@ -1,6 +1,6 @@
-// The code pages in Chromium, of a repository with a long history and real sources (CODE_COMMITS, 300): light and dark, on a
-// desk and on a phone, checked for what readers need; the keys, chosen lines and finding files. Pictures go to artifacts/
-// (or PICTURES). Run: CHROMIUM_PATH=/usr/bin/chromium node --test dist/test/browser/code.browser.js
+// All readers' pages in Chromium, of a repository with a long history, real sources (CODE_COMMITS, 300) and people around it:
+// light and dark, on a desk and on a phone, checked for what readers need; the keys, chosen lines and finding files. Pictures
+// go to artifacts/ (or PICTURES). Run: CHROMIUM_PATH=/usr/bin/chromium node --test dist/test/browser/code.browser.js
 
 import assert from "node:assert/strict";
 import { mkdir } from "node:fs/promises";
@@ -13,6 +13,7 @@ import { longHistory, sourceTree } from "../harness/long-history.js";
 import { newKey, type PagesWorld, startPagesWorld } from "../http/pages-world.js";
 import { checkInPage, focusInPage } from "./accessibility.js";
 import { type Browser, openBrowser } from "./chromium.js";
+import { setLargeTalk } from "./large-talk.js";
 
 const pictures = process.env.PICTURES ?? "artifacts";
 const commits = Number(process.env.CODE_COMMITS ?? 300);
@@ -78,7 +79,7 @@ function png(size: number): Buffer {
   return Buffer.concat([signature, chunk("IHDR", head), chunk("IDAT", pixels), chunk("IEND", Buffer.alloc(0))]);
 }
 
-describe("the code pages in a browser", { timeout: 420_000 }, () => {
+describe("the pages of a large repository in a browser", { timeout: 600_000 }, () => {
   let world: PagesWorld;
   let browser: Browser;
   let plainBrowser: Browser;
@@ -139,6 +140,7 @@ describe("the code pages in a browser", { timeout: 420_000 }, () => {
       ["copies", `${url}/copies`],
       ["find", `${url}/find/main?q=core`],
       ["nothing", `${url}/tree/main/nothing`],
+      ...(await setLargeTalk(world, owner, folder)).urls,
     ];
   });
 
@@ -167,7 +169,7 @@ describe("the code pages in a browser", { timeout: 420_000 }, () => {
     ["360-light", { size: phone }],
     ["360-dark", { size: phone, dark: true }],
   ] as const) {
-    test(`every code page can be read and used by everybody: ${look}`, async () => {
+    test(`every page can be read and used by everybody: ${look}`, async () => {
       const wrong: string[] = [];
       for (const [name, address] of urls) {
         const page = await open(address, options);

@@ -1,6 +1,7 @@
 // Who last changed each line of a file: one bounded run of git that tells its findings as it makes them. When its time is
 // over, what was found until then is shown.
 
+import { othersFirst } from "../../base/others-first.js";
 import { isOid, type Oid } from "../../nostr/nip34.js";
 import type { GitRepository } from "../repository.js";
 import { checkedOid } from "../run.js";
@@ -34,20 +35,28 @@ export const canBeBlamed = (path: Buffer): boolean =>
   Buffer.from(path.toString("utf8")).equals(path) && !path.includes(0);
 
 const maxBytes = 16 * 2 ** 20;
+/** Of a longer one, a message that is one endless line, the beginning is enough. */
+const maxLineBytes = 4_096;
+const linesATime = 500;
 
 export async function readBlame(repository: GitRepository, commit: Oid, path: Buffer): Promise<Blame> {
   const args = ["blame", "--incremental", checkedOid(commit), "--", path.toString("utf8")] as const;
   const { bytes, end } = await runForText(repository, args, "", { maxBytes });
-  return { parts: blamedLines(bytes.toString("utf8")), isLate: end === "late" || end === "cut" };
+  return { parts: await blamedLines(bytes), isLate: end === "late" || end === "cut" };
 }
 
 /** `<id> <line there> <line here> <count>`, then facts of the commit when it is told for the first time, then `filename`. */
-export function blamedLines(text: string): BlamedLines[] {
+export async function blamedLines(text: Buffer): Promise<BlamedLines[]> {
   const commits = new Map<string, BlamedCommit>();
   const parts: BlamedLines[] = [];
   let head: { readonly oid: Oid; readonly from: number; readonly count: number } | undefined;
   let facts = new Map<string, string>();
-  for (const line of text.split("\n")) {
+  let seen = 0;
+  for (let at = 0, end = 0; at < text.length; at = end + 1) {
+    if (++seen % linesATime === 0) await othersFirst();
+    end = text.indexOf(0x0a, at);
+    if (end < 0) end = text.length;
+    const line = text.toString("utf8", at, Math.min(end, at + maxLineBytes));
     const space = line.indexOf(" ");
     const [name, value] = space < 0 ? [line, ""] : [line.slice(0, space), line.slice(space + 1)];
     if (!head) {

@@ -1,6 +1,7 @@
 // What changed between two commits or trees: one bounded run of git, its list of files and its patch taken apart. Never
 // more than the bounds, however much was changed; `isCut` says that there is more.
 
+import { othersFirst } from "../../base/others-first.js";
 import { isOid, type ObjectFormat, type Oid } from "../../nostr/nip34.js";
 import type { GitRepository } from "../repository.js";
 import { checkedOid } from "../run.js";
@@ -47,6 +48,9 @@ export const diffBounds = { files: 300, lines: 20_000 } as const;
 const maxBytes = 8 * 2 ** 20;
 /** A line that is longer is shown up to here. */
 const maxLineCharacters = 2_000;
+/** No character of it has more than four. */
+const maxLineBytes = 4 * maxLineCharacters;
+const linesATime = 200;
 
 /** What a first commit is compared with. */
 export const emptyTree: Readonly<Record<ObjectFormat, Oid>> = {
@@ -67,24 +71,25 @@ export async function readDiff(repository: GitRepository, from: Oid, to: Oid): P
     // Heads of hunks and files are lines as well.
     return lines < diffBounds.lines + 10 * diffBounds.files;
   });
-  const diff = diffOf(bytes, end !== "complete");
+  const diff = await diffOf(bytes, end !== "complete");
   return { ...diff, isLate: end === "late" };
 }
 
 /** `isPartial`: the text ends somewhere in the middle. */
-export function diffOf(output: Buffer, isPartial: boolean): Omit<Diff, "isLate"> {
-  const { records, patchAt } = recordsOf(output);
+export async function diffOf(output: Buffer, isPartial: boolean): Promise<Omit<Diff, "isLate">> {
+  const { records, patchAt } = await recordsOf(output);
   const sections = patchAt === undefined ? [] : sectionsOf(output, patchAt);
   let linesLeft: number = diffBounds.lines;
   let isCut = isPartial || records.length > diffBounds.files;
-  const files = records.slice(0, diffBounds.files).map((record, index): FileChange => {
+  const files: FileChange[] = [];
+  for (const [index, record] of records.slice(0, diffBounds.files).entries()) {
     const section = sections[index];
     const isLast = isPartial && index >= sections.length - 1;
-    const patch = section === undefined ? noPatch : patchOf(section, linesLeft);
+    const patch = section === undefined ? noPatch : await patchOf(section, linesLeft);
     linesLeft -= patch.lines;
     isCut ||= patch.isCut;
-    return { ...record, ...patch, isCut: patch.isCut || isLast };
-  });
+    files.push({ ...record, ...patch, isCut: patch.isCut || isLast });
+  }
   return { files, isCut };
 }
 
@@ -98,7 +103,7 @@ const statuses: Readonly<Record<string, FileChange["status"]>> = {
 };
 
 /** `:<mode> <mode> <id> <id> <status>NUL<path>NUL[<path>NUL]` each, an empty one at the end, then the patch. */
-function recordsOf(output: Buffer): { records: FileRecord[]; patchAt: number | undefined } {
+async function recordsOf(output: Buffer): Promise<{ records: FileRecord[]; patchAt: number | undefined }> {
   const records: FileRecord[] = [];
   let at = 0;
   const next = (): Buffer | undefined => {
@@ -109,6 +114,7 @@ function recordsOf(output: Buffer): { records: FileRecord[]; patchAt: number | u
     return token;
   };
   while (output[at] === 0x3a) {
+    if (records.length % linesATime === 0) await othersFirst();
     const [from = "", to = "", oldOid, , status = ""] = (next()?.toString("latin1") ?? "").slice(1).split(" ");
     const first = next();
     const second = status.startsWith("R") || status.startsWith("C") ? next() : first;
@@ -138,10 +144,15 @@ const noPatch: Patch = { isBinary: false, hunks: [], added: 0, removed: 0, isCut
 const hunkHead = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/s;
 
 /** The hunks of one file's part of a patch; no more than so many lines. */
-export function patchOf(section: Buffer, most: number): Patch {
+export async function patchOf(section: Buffer, most: number): Promise<Patch> {
   const hunks: (Omit<Hunk, "lines"> & { readonly lines: DiffLine[] })[] = [];
   let [isBinary, isCut, lines, added, removed, old, fresh] = [false, false, 0, 0, 0, 0, 0];
-  for (const line of section.toString("utf8").split("\n")) {
+  let seen = 0;
+  for (let at = 0, end = 0; at <= section.length; at = end + 1) {
+    if (++seen % linesATime === 0) await othersFirst();
+    end = section.indexOf(0x0a, at);
+    if (end < 0) end = section.length;
+    const line = section.toString("utf8", at, Math.min(end, at + maxLineBytes));
     const head = line.startsWith("@@") ? hunkHead.exec(line) : null;
     if (head) {
       [old, fresh] = [Number(head[1]), Number(head[2])];

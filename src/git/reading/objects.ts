@@ -1,6 +1,7 @@
 // Trees, commits and tags as git stores them, taken apart: pure. Names of files are bytes, because git's are; whatever a
 // commit says is what somebody typed, in any encoding or none.
 
+import { othersFirst } from "../../base/others-first.js";
 import { formatOf, isOid, type Oid, oidDigits } from "../../nostr/nip34.js";
 
 export interface TreeEntry {
@@ -23,40 +24,52 @@ const kindOfMode = (mode: string): TreeEntry["kind"] => {
   }
 };
 
+const entriesATime = 500;
+/** `readme.markdown` with the sign before it. */
+const longestReadme = 16;
+const maxReadmes = 1_000;
+
 /**
  * A tree's entries, found without taking all of it apart: one walk notes where each begins, and only those that are wanted
  * are read. A folder may have a hundred thousand. Of a tree that is not well-formed, the entries before the fault.
  */
 export class Folder {
-  readonly #tree: Buffer;
-  readonly #idBytes: number;
-  /** Where each entry begins, in git's order. */
-  readonly #starts: Uint32Array;
-  /** The same, folders and repositories within first. */
-  #shown: Uint32Array | undefined;
+  /** In git's order. */
+  readonly #starts: number[] = [];
+  readonly #folders: number[] = [];
+  readonly #others: number[] = [];
+  readonly #readmes: number[] = [];
 
-  constructor(tree: Buffer, oid: Oid) {
-    this.#tree = tree;
-    this.#idBytes = oidDigits[formatOf(oid)] / 2;
-    this.#starts = this.#walk();
+  private constructor(
+    readonly tree: Buffer,
+    readonly idBytes: number,
+  ) {}
+
+  static async of(tree: Buffer, oid: Oid): Promise<Folder> {
+    const folder = new Folder(tree, oidDigits[formatOf(oid)] / 2);
+    await folder.#walk();
+    return folder;
   }
 
-  #walk(): Uint32Array {
-    const starts: number[] = [];
-    for (let at = 0; at < this.#tree.length; ) {
-      const end = this.#endOf(at);
-      if (end === undefined) break;
-      starts.push(at);
-      at = end;
+  async #walk(): Promise<void> {
+    for (let at = 0; at < this.tree.length; ) {
+      if (this.#starts.length % entriesATime === 0) await othersFirst();
+      const space = this.tree.indexOf(0x20, at);
+      const end = space < 0 ? -1 : this.tree.indexOf(0, space);
+      // There is no whole entry here.
+      if (end < 0 || end + this.idBytes >= this.tree.length) return;
+      this.#starts.push(at);
+      (this.#isFolder(at) ? this.#folders : this.#others).push(at);
+      const first = this.tree[space + 1];
+      if ((first === 0x52 || first === 0x72) && end - space <= longestReadme) this.#readmes.push(at);
+      at = end + 1 + this.idBytes;
     }
-    return Uint32Array.from(starts);
   }
 
-  /** Undefined: there is no whole entry here. */
-  #endOf(at: number): number | undefined {
-    const space = this.#tree.indexOf(0x20, at);
-    const end = space < 0 ? -1 : this.#tree.indexOf(0, space);
-    return end < 0 || end + this.#idBytes >= this.#tree.length ? undefined : end + 1 + this.#idBytes;
+  /** The modes of folders begin with 4, those of repositories within with 16. */
+  #isFolder(at: number): boolean {
+    const [first, second] = [this.tree[at], this.tree[at + 1]];
+    return first === 0x34 || first === 0x30 || (first === 0x31 && second === 0x36);
   }
 
   get count(): number {
@@ -64,34 +77,27 @@ export class Folder {
   }
 
   #entryFrom(at: number): TreeEntry {
-    const space = this.#tree.indexOf(0x20, at);
-    const end = this.#tree.indexOf(0, space);
-    const oid = this.#tree.subarray(end + 1, end + 1 + this.#idBytes).toString("hex") as Oid;
+    const space = this.tree.indexOf(0x20, at);
+    const end = this.tree.indexOf(0, space);
+    const oid = this.tree.subarray(end + 1, end + 1 + this.idBytes).toString("hex") as Oid;
     return {
-      kind: kindOfMode(this.#tree.toString("latin1", at, space)),
-      name: this.#tree.subarray(space + 1, end),
+      kind: kindOfMode(this.tree.toString("latin1", at, space)),
+      name: this.tree.subarray(space + 1, end),
       oid,
     };
   }
 
   /** As readers want them: folders first, then as git sorts. */
   slice(from: number, to: number): TreeEntry[] {
-    this.#shown ??= this.#foldersFirst();
-    return Array.from(this.#shown.subarray(from, to), (at) => this.#entryFrom(at));
+    const folders = this.#folders.slice(from, to);
+    const rest = Math.max(0, from - this.#folders.length);
+    const others = this.#others.slice(rest, rest + (to - from) - folders.length);
+    return [...folders, ...others].map((at) => this.#entryFrom(at));
   }
 
-  #foldersFirst(): Uint32Array {
-    // The modes of folders begin with 4, those of repositories within with 16.
-    const isFolder = (at: number): boolean =>
-      this.#tree[at] === 0x34 || this.#tree[at] === 0x30 || (this.#tree[at] === 0x31 && this.#tree[at + 1] === 0x36);
-    return Uint32Array.from([...this.#starts.filter(isFolder), ...this.#starts.filter((at) => !isFolder(at))]);
-  }
-
-  /** Those whose names begin with one of these bytes. */
-  beginningWith(...first: readonly number[]): TreeEntry[] {
-    return Array.from(this.#starts)
-      .filter((at) => first.includes(this.#tree[this.#tree.indexOf(0x20, at) + 1] ?? 0))
-      .map((at) => this.#entryFrom(at));
+  /** Those with short names that begin as a README's does; no more than anybody has. */
+  readmes(): TreeEntry[] {
+    return this.#readmes.slice(0, maxReadmes).map((at) => this.#entryFrom(at));
   }
 
   /** git sorts by bytes, as if a folder's name ended with a slash; and refuses trees that are not sorted. */

@@ -9,7 +9,7 @@ const oid = "1".repeat(40) as Oid;
 const treeLine = (mode: string, name: string | Buffer, id = "ab".repeat(20)): Buffer =>
   Buffer.concat([Buffer.from(`${mode} `), Buffer.from(name), Buffer.from([0]), Buffer.from(id, "hex")]);
 
-test("a tree's entries have kinds, and names of any bytes", () => {
+test("a tree's entries have kinds, and names of any bytes", async () => {
   const odd = Buffer.from([0x80, 0x20, 0xff]);
   const tree = Buffer.concat([
     treeLine("100644", "a"),
@@ -18,8 +18,8 @@ test("a tree's entries have kinds, and names of any bytes", () => {
     treeLine("160000", "d"),
     treeLine("40000", odd),
   ]);
-  const entriesOf = (content: Buffer, id: Oid) => new Folder(content, id).slice(0, 100);
-  const entries = new Folder(tree, oid).slice(0, 100);
+  const entriesOf = async (content: Buffer, id: Oid) => (await Folder.of(content, id)).slice(0, 100);
+  const entries = await entriesOf(tree, oid);
   assert.deepEqual(
     entries.map(({ kind }) => kind),
     ["module", "folder", "file", "program", "link"],
@@ -27,17 +27,23 @@ test("a tree's entries have kinds, and names of any bytes", () => {
   assert.deepEqual(entries[1]?.name, odd);
   assert.equal(entries[0]?.oid, "ab".repeat(20));
   // Damaged: what stands before the fault.
-  for (let end = 0; end < tree.length; end++) assert.ok(entriesOf(tree.subarray(0, end), oid).length < 5);
-  assert.equal(entriesOf(treeLine("100644", "x", "cd".repeat(32)), "1".repeat(64) as Oid)[0]?.oid, "cd".repeat(32));
+  for (let end = 0; end < tree.length; end++) assert.ok((await entriesOf(tree.subarray(0, end), oid)).length < 5);
+  const [long] = await entriesOf(treeLine("100644", "x", "cd".repeat(32)), "1".repeat(64) as Oid);
+  assert.equal(long?.oid, "cd".repeat(32));
+  // Folders first, from anywhere to anywhere.
+  const folder = await Folder.of(tree, oid);
+  for (let from = 0; from < 6; from++) {
+    for (let to = from; to < 7; to++) assert.deepEqual(folder.slice(from, to), entries.slice(from, to));
+  }
 });
 
-test("an entry is found by its name among any number of them, folders in their place", () => {
+test("an entry is found by its name among any number of them, folders in their place", async () => {
   const names = ["a", "a-b", "a/", "a0", "b", "b.c", "b/", "z"];
   const sorted = names.filter((name) => name !== "a" && name !== "b");
   const tree = Buffer.concat(
     sorted.map((name) => treeLine(name.endsWith("/") ? "40000" : "100644", name.replace("/", ""))),
   );
-  const folder = new Folder(tree, oid);
+  const folder = await Folder.of(tree, oid);
   for (const name of sorted) {
     const found = folder.find(Buffer.from(name.replace("/", "")));
     assert.deepEqual(
@@ -46,9 +52,12 @@ test("an entry is found by its name among any number of them, folders in their p
     );
   }
   for (const name of ["", "A", "a-", "c", "zz", "a/"]) assert.equal(folder.find(Buffer.from(name)), undefined, name);
+  const files = ["README.md", "Rx", "a", "readme", "readme-of-something-else.md"].map((name) =>
+    treeLine("100644", name),
+  );
   assert.deepEqual(
-    folder.beginningWith(0x62).map(({ name }) => String(name)),
-    ["b.c", "b"],
+    (await Folder.of(Buffer.concat(files), oid)).readmes().map(({ name }) => String(name)),
+    ["README.md", "Rx", "readme"],
   );
 });
 
@@ -90,7 +99,7 @@ test("text is told from other content as git does", () => {
 const record = (status: string, ...paths: string[]): string =>
   `:100644 100644 ${"1".repeat(40)} ${"2".repeat(40)} ${status}\0${paths.join("\0")}\0`;
 
-test("a diff's list and patch are put together by their order, and lines that look like heads are lines", () => {
+test("a diff's list and patch are put together by their order, and lines that look like heads are lines", async () => {
   const output = [
     record("M", "a"),
     record("R090", "old name", "new name"),
@@ -100,7 +109,7 @@ test("a diff's list and patch are put together by their order, and lines that lo
     "diff --git a/old name b/new name\nsimilarity index 90%\nrename from old name\nrename to new name\n@@ -7 +7 @@\n-x\n+y\n",
     "diff --git a/bin b/bin\nindex 1..2 100644\nBinary files a/bin and b/bin differ\n",
   ].join("");
-  const { files, isCut } = diffOf(Buffer.from(output), false);
+  const { files, isCut } = await diffOf(Buffer.from(output), false);
   assert.equal(isCut, false);
   const [first, second, third] = files;
   assert.deepEqual(
@@ -118,22 +127,22 @@ test("a diff's list and patch are put together by their order, and lines that lo
   assert.equal(third?.isBinary, true);
 });
 
-test("a diff is shown up to its bounds and says that there is more", () => {
+test("a diff is shown up to its bounds and says that there is more", async () => {
   const many = Array.from({ length: diffBounds.files + 50 }, (_, index) => record("A", `f${index}`)).join("");
-  const cut = diffOf(Buffer.from(`${many}\0`), false);
+  const cut = await diffOf(Buffer.from(`${many}\0`), false);
   assert.deepEqual([cut.files.length, cut.isCut], [diffBounds.files, true]);
   const long = `${record("A", "f")}\0diff --git a/f b/f\n@@ -0,0 +1,30000 @@\n${"+x\n".repeat(30_000)}`;
-  const one = diffOf(Buffer.from(long), false);
+  const one = await diffOf(Buffer.from(long), false);
   assert.deepEqual([one.files[0]?.added, one.files[0]?.isCut, one.isCut], [diffBounds.lines, true, true]);
   // Cut anywhere, it is still read.
   const whole = Buffer.from(`${record("M", "a")}${record("M", "b")}\0diff --git a/a b/a\n@@ -1 +1 @@\n-x\n+y\n`);
-  for (let end = 0; end < whole.length; end++) assert.equal(diffOf(whole.subarray(0, end), true).isCut, true);
+  for (let end = 0; end < whole.length; end++) assert.equal((await diffOf(whole.subarray(0, end), true)).isCut, true);
 });
 
-test("blame is read as git tells it: facts of a commit once, parts in any order", () => {
+test("blame is read as git tells it: facts of a commit once, parts in any order", async () => {
   const [one, other] = ["1".repeat(40), "2".repeat(40)];
   const text = `${other} 3 3 1\nauthor Bo\nauthor-mail <b@x>\nauthor-time 7\nsummary Second\nprevious ${one} a\nfilename a\n${one} 1 1 2\nauthor Ada\nauthor-time 5\nsummary First filename\nboundary\nfilename a b\n${other} 4 4 2\nfilename a\n${one} 9`;
-  const parts = blamedLines(text);
+  const parts = await blamedLines(Buffer.from(text));
   assert.deepEqual(
     parts.map(({ from, count, commit }) => [from, count, commit.author, commit.time, commit.subject]),
     [

@@ -74,7 +74,7 @@ export class ReadingRoom {
   readonly #objects = new KeptValues<ReadObject>(keptObjectBytes);
   readonly #answers = new KeptValues<unknown>(keptAnswerBytes);
   /** As long as the tree itself is kept. */
-  readonly #folders = new WeakMap<Buffer, Folder>();
+  readonly #folders = new WeakMap<Buffer, Promise<Folder>>();
   readonly #tips = new WeakMap<RefTable, Tips>();
   readonly #underWay = new Map<string, Promise<Looked<unknown>>>();
   readonly #turns = new Turns(() => places);
@@ -112,10 +112,10 @@ export class ReadingRoom {
     if (object?.type !== "tree") return undefined;
     if (!object.content) return "too-large";
     const known = this.#folders.get(object.content);
-    if (known) return known;
-    const folder = new Folder(object.content, oid);
+    if (known) return await known;
+    const folder = Folder.of(object.content, oid);
     this.#folders.set(object.content, folder);
-    return folder;
+    return await folder;
   }
 
   /** The entry at a path below a commit's root; undefined: there is none. */

@@ -3,11 +3,12 @@
 import { canBeBlamed } from "../../git/reading/blame.js";
 import { isBinary } from "../../git/reading/objects.js";
 import { bytes, count, counted, foreign, type Html, html } from "../html.js";
+import { htmlOfMany } from "../long-markup.js";
 import { maxShownBytes, numberedLines } from "./blob-page.js";
-import { paintedLines } from "./colours/painted.js";
-import { codeUrl, commitUrl, repositoryFrame } from "./frame.js";
+import { paintedText } from "./colours/painted.js";
+import { commitUrl, repositoryFrame } from "./frame.js";
 import { branchPicker, type Looking, pathLine, proposalNote, type Shown, sorryPage } from "./looking.js";
-import { joinPath, type Place, textOfName } from "./paths.js";
+import { codeUrl, joinPath, type Place, textOfName } from "./paths.js";
 
 const maxBlamedLines = 20_000;
 const shownAuthor = 18;
@@ -38,26 +39,32 @@ export async function blamePage(looking: Looking, place: Place, isProposal: bool
   if (isBinary(blob.content))
     return sorry("Not text", html`This file has no lines: <a href="${at("raw")}">download it</a>.`);
   const text = blob.content.toString("utf8");
-  const painted = text === "" ? [] : paintedLines(text, await painter.looksOf(entry.oid, textOfName(name), text));
-  if (painted.length > maxBlamedLines)
+  const looks = text === "" ? undefined : await painter.looksOf(entry.oid, textOfName(name), text);
+  const painted = await paintedText(text, looks, maxBlamedLines);
+  const total = text === "" ? 0 : painted.total;
+  if (total > maxBlamedLines)
     return sorry(
       "A long file",
-      html`It has ${count(painted.length)} lines, and ${count(maxBlamedLines)} are looked at here. <code>git blame</code> in a clone looks at all. <a href="${at("blob")}">Read the file</a>.`,
+      html`It has ${count(total)} lines, and ${count(maxBlamedLines)} are looked at here. <code>git blame</code> in a clone looks at all. <a href="${at("blob")}">Read the file</a>.`,
     );
   const looked = await room.blame(found.repository, place.commit, path, visitor);
   if (!looked.ok) return looked.code;
   const { parts, isLate } = looked.value;
-  const who: Html[] = Array.from(painted, () => html``);
-  for (const { from, commit: by } of parts) {
-    if (from < 1 || from > who.length) continue;
+  const firsts = new Map(parts.map(({ from, commit: by }) => [from, by]));
+  const who = await htmlOfMany(painted.lines, (_, index) => {
+    const by = firsts.get(index + 1);
+    if (!by) return "\n";
     const date =
       Number.isFinite(by.time) && by.time >= 0 && by.time < 2 ** 37
         ? new Date(by.time * 1000).toISOString().slice(0, 10)
         : "";
     const author = [...by.author].slice(0, shownAuthor).join("");
-    who[from - 1] =
-      html`<a href="${commitUrl(root, by.oid)}" title="${by.subject}">${by.oid.slice(0, 8)}</a> <span class="by"><bdi>${author}</bdi> ${date}</span>`;
-  }
+    return html`<a href="${commitUrl(root, by.oid)}" title="${by.subject}">${by.oid.slice(0, 8)}</a> <span class="by"><bdi>${author}</bdi> ${date}</span>\n`;
+  });
+  const content =
+    total === 0
+      ? html`<p class="quiet">This file is empty.</p>`
+      : await numberedLines(painted.lines, html`<pre class="who">${who}</pre>`);
   const where = textOfName(path);
   return repositoryFrame(site, found, {
     tab: "code",
@@ -65,9 +72,9 @@ export async function blamePage(looking: Looking, place: Place, isProposal: bool
     title: `Blame of ${where}`.slice(0, 120),
     main: html`${isProposal && proposalNote()}<div class="bar">${branchPicker(looking, place, "blame")} ${pathLine(looking, place)}</div>
 <section class="file"><h2 class="skip">Who changed ${foreign(where, 200)}</h2>
-<p class="bar small"><span class="quiet">${counted(painted.length, "line", "lines")}, each with the commit that last changed it</span>
+<p class="bar small"><span class="quiet">${counted(total, "line", "lines")}, each with the commit that last changed it</span>
 <span class="actions"><a href="${at("blob")}">File</a><a href="${at("raw")}">Raw</a><a href="${at("commits")}">History</a></span></p>
 ${isLate && html`<p class="note">There was no time to look at all of its history: lines without a commit are older. <code>git blame</code> in a clone finds them.</p>`}
-${painted.length === 0 ? html`<p class="quiet">This file is empty.</p>` : numberedLines(painted, html`<pre class="who">${who.map((line) => html`${line}\n`)}</pre>`)}</section>`,
+${content}</section>`,
   });
 }

@@ -5,10 +5,11 @@ import type { ReadObject } from "../../git/reading/object-reader.js";
 import { isBinary } from "../../git/reading/objects.js";
 import type { Oid } from "../../nostr/nip34.js";
 import { bytes, count, foreign, type Html, html } from "../html.js";
-import { type Painter, paintedLines } from "./colours/painted.js";
-import { codeUrl, repositoryFrame } from "./frame.js";
+import { htmlOfMany } from "../long-markup.js";
+import { type Painter, paintedText } from "./colours/painted.js";
+import { repositoryFrame } from "./frame.js";
 import { branchPicker, type Looking, pathLine, proposalNote, type Shown } from "./looking.js";
-import { joinPath, type Place, textOfName } from "./paths.js";
+import { codeUrl, joinPath, type Place, textOfName } from "./paths.js";
 import { isPicture } from "./raw.js";
 import { isMarkdown, renderReadme } from "./readme.js";
 
@@ -100,13 +101,19 @@ async function sourceOf(content: Buffer, text: string, oid: Oid, name: string, p
   if (known?.name === name) return known;
   if (text === "") return { made: html`<p class="quiet">This file is empty.</p>`, lines: 0 };
   const looks = await painter.looksOf(oid, name, text);
-  const all = paintedLines(text, looks);
-  const source = { name, made: numberedLines(all.slice(0, maxShownLines)), lines: all.length };
+  const { lines, total } = await paintedText(text, looks, maxShownLines);
+  const source = { name, made: await numberedLines(lines), lines: total };
   // What was plain for want of time is tried again.
   if (looks) sources.set(content, source);
   return source;
 }
 
 /** Numbers beside the text, not in it: what is copied is the file. `before`: a column to the left of them. */
-export const numberedLines = (lines: readonly (Html | string)[], before?: Html): Html =>
-  html`<div class="code" tabindex="0" role="group" aria-label="Content">${before}<pre class="gutter">${lines.map((_, index) => html`<a id="L${index + 1}" href="#L${index + 1}">${index + 1}</a>\n`)}</pre><pre class="lines"><code>${lines.flatMap((line, index) => (index === 0 ? [line] : ["\n", line]))}</code></pre></div>`;
+export async function numberedLines(lines: readonly Html[], before?: Html): Promise<Html> {
+  const numbers = await htmlOfMany(
+    lines,
+    (_, index) => html`<a id="L${index + 1}" href="#L${index + 1}">${index + 1}</a>\n`,
+  );
+  const texts = await htmlOfMany(lines, (line, index) => (index === 0 ? line : ["\n", line]));
+  return html`<div class="code" tabindex="0" role="group" aria-label="Content">${before}<pre class="gutter">${numbers}</pre><pre class="lines"><code>${texts}</code></pre></div>`;
+}

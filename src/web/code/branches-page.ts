@@ -7,9 +7,9 @@ import { count, counted, foreign, type Html, type HtmlValue, html, time } from "
 import { faint, section, stackTable, tag } from "../pieces.js";
 import type { ComparedRef, Comparison, Standing } from "../repository-facts.js";
 import { overallTags } from "../repository-page.js";
-import { codeUrl, repositoryFrame } from "./frame.js";
+import { repositoryFrame } from "./frame.js";
 import { type Looking, oidLink, pageNumber, pager, type Shown } from "./looking.js";
-import { refInAddress, startPlace } from "./paths.js";
+import { codeUrl, refInAddress, startPlace } from "./paths.js";
 
 const refsPerPage = 30;
 

@@ -40,12 +40,12 @@ test("an archive's address is a ref and a format", () => {
   for (const bad of ["main", ".zip", "main.tar", "main.rar", ""]) assert.equal(of(bad), undefined, bad);
 });
 
-test("files are found by all words, those with the last one in their own name first", () => {
+test("files are found by all words, those with the last one in their own name first", async () => {
   const list = { paths: ["src/web/page.ts", "page/src.md", "Web/other.ts", "caf\xc3\xa9.txt"], isCut: false };
-  assert.deepEqual(foundFiles(list, "web PAGE"), ["src/web/page.ts"]);
-  assert.deepEqual(foundFiles(list, "src"), ["page/src.md", "src/web/page.ts"]);
-  assert.deepEqual(foundFiles(list, "é"), ["caf\xc3\xa9.txt"]);
-  assert.equal(foundFiles(list, " ").length, 4);
+  assert.deepEqual(await foundFiles(list, "web PAGE"), ["src/web/page.ts"]);
+  assert.deepEqual(await foundFiles(list, "src"), ["page/src.md", "src/web/page.ts"]);
+  assert.deepEqual(await foundFiles(list, "é"), ["caf\xc3\xa9.txt"]);
+  assert.equal((await foundFiles(list, " ")).length, 4);
 });
 
 const line = (type: DiffLine["type"], text: string): DiffLine => ({ type, text, old: undefined, new: undefined });

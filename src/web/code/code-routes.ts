@@ -12,6 +12,7 @@ import {
   type Route,
   type RouteRequest,
   sendDocument,
+  sendLongDocument,
   untilClosed,
 } from "../../http/routes.js";
 import { parseNpub } from "../../nostr/nip19.js";
@@ -44,9 +45,8 @@ import { commitsPage } from "./commits-page.js";
 import { comparedOf, comparePage } from "./compare-page.js";
 import { copiesPage, countCopies } from "./copies-page.js";
 import { findPage } from "./find-page.js";
-import { codeUrl } from "./frame.js";
 import { branchPicker, type Looking, type Shown, sorryPage } from "./looking.js";
-import { type CodePath, codePathOf, type Place, placeOf, redirectOf, startPlace } from "./paths.js";
+import { type CodePath, codePathOf, codeUrl, type Place, placeOf, redirectOf, startPlace } from "./paths.js";
 import { sendRaw } from "./raw.js";
 import { folderView, treePage } from "./tree-page.js";
 
@@ -83,7 +83,7 @@ export function codeRoutes(
     if (!rates.takePage(request.ip)) return sendDocument(request, response, tryLaterPage(here, 429, retryAfterSeconds));
     const shown = await show(here, sources, rates, asked, request, response);
     if (shown === "sent") return;
-    send(here, request, response, shown);
+    await send(here, request, response, shown);
   };
   const isCodePage = (request: RouteRequest): boolean => parseGitPath(request.localPath)?.area === "main";
   return {
@@ -114,11 +114,16 @@ function notAllowed(response: ServerResponse): void {
   response.writeHead(405, { ...headers, "Content-Length": Buffer.byteLength(body) }).end(body);
 }
 
-function send(site: Site, request: RouteRequest, response: ServerResponse, shown: Exclude<Shown, "missing">): void {
+async function send(
+  site: Site,
+  request: RouteRequest,
+  response: ServerResponse,
+  shown: Exclude<Shown, "missing">,
+): Promise<void> {
   if (shown === "busy") sendDocument(request, response, tryLaterPage(site, 503, retryAfterSeconds));
   else if (shown === "too-many") sendDocument(request, response, tryLaterPage(site, 429, retryAfterSeconds));
   else if ("redirect" in shown) redirect(response, shown.redirect);
-  else sendDocument(request, response, shown);
+  else await sendLongDocument(request, response, shown);
 }
 
 async function show(
@@ -297,5 +302,5 @@ async function branchesOf(looking: Looking, { store }: CodeSources): Promise<Sho
   const signer = state && (await peopleOf(store, [state.author])).get(state.author);
   const signedBy =
     state && html`${signer && html`${personLink(looking.site, signer)} `}${time(state.event.created_at)}`;
-  return await branchesPage(looking, comparisonOf(found.table, state), signedBy);
+  return await branchesPage(looking, await comparisonOf(found.table, state), signedBy);
 }

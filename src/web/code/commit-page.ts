@@ -5,8 +5,9 @@ import type { Commit } from "../../git/reading/objects.js";
 import type { Oid } from "../../nostr/nip34.js";
 import { foreign, type Html, html, time } from "../html.js";
 import { asksForSplit, diffView } from "./diff-view.js";
-import { codeUrl, commitUrl, repositoryFrame } from "./frame.js";
+import { commitUrl, repositoryFrame } from "./frame.js";
 import { type Looking, oidLink, proposalNote, type Shown } from "./looking.js";
+import { codeUrl } from "./paths.js";
 
 const maxMessageCharacters = 20_000;
 
@@ -25,6 +26,8 @@ export async function commitPage(
   const isSplit = asksForSplit(query);
   const words = await painter.wordsOf(looked.value);
   const subject = commit.subject || "(no message)";
+  const changes = { root, before: parent, after: oid, address: commitUrl(root, oid), isSplit, words };
+  const view = await diffView(looked.value, changes);
   return repositoryFrame(site, found, {
     tab: "commits",
     title: subject.slice(0, 100),
@@ -35,7 +38,7 @@ ${commit.body !== "" && html`<pre class="message">${cut(commit.body)}</pre>`}
 <p><a href="${codeUrl(root, "tree", oid)}">Files at this commit</a></p>${
       commit.parents.length > 1 && html`<p class="quiet">A merge: its changes are those against its first parent.</p>`
     }</section>
-${diffView(looked.value, { root, before: parent, after: oid, address: commitUrl(root, oid), isSplit, words })}`,
+${view}`,
   });
 }
 

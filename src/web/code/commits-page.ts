@@ -4,7 +4,7 @@ import { canBeAsked } from "../../git/reading/history.js";
 import type { Oid } from "../../nostr/nip34.js";
 import { type CiResults, ciMarks } from "../ci-results.js";
 import { foreign, type Html, html, time } from "../html.js";
-import { codeUrl, commitUrl, repositoryFrame } from "./frame.js";
+import { commitUrl, repositoryFrame } from "./frame.js";
 import { graphColumn } from "./graph.js";
 import {
   branchPicker,
@@ -17,7 +17,7 @@ import {
   type Shown,
   sorryPage,
 } from "./looking.js";
-import { joinPath, type Place, textOfName } from "./paths.js";
+import { codeUrl, joinPath, type Place, textOfName } from "./paths.js";
 
 const commitsPerPage = 50;
 /** git counts from the newest each time: further back is a matter for `git log`. */

@@ -38,12 +38,14 @@ export async function comparePage(looking: Looking, one: Place, other: Place): P
   const words = await painter.wordsOf(diff.value);
   const address = `${root}/compare/${one.inAddress}...${other.inAddress}`;
   const title = `${other.label.slice(0, 60)} against ${one.label.slice(0, 60)}`;
+  const changes = { root, before: base.value, after: other.commit, address, isSplit, words };
+  const view = await diffView(diff.value, changes);
   return repositoryFrame(site, found, {
     tab: "branches",
     title,
     main: html`<section><h2>${foreign(title, 130)}</h2>
 <p class="quiet">${counted(lines.length, "commit", "commits")}${hasMore && " and more"} since they parted at ${oidLink(root, base.value)}. <a href="${root}/compare/${other.inAddress}...${one.inAddress}">The other way round</a>.</p>
 ${lines.length > 0 && html`<ol class="list">${lines.map(({ oid, subject, author }) => html`<li><a class="title" href="${commitUrl(root, oid)}">${foreign(subject || "(no message)", 160)}</a> <span class="quiet">${foreign(author, 60)}</span> ${oidLink(root, oid)}</li>`)}</ol>`}</section>
-${diffView(diff.value, { root, before: base.value, after: other.commit, address, isSplit, words })}`,
+${view}`,
   });
 }

@@ -3,9 +3,10 @@
 
 import { type Diff, type DiffLine, diffBounds, type FileChange, type Hunk } from "../../git/reading/diff.js";
 import { count, counted, foreign, type Html, html } from "../html.js";
-import { markedLine, type WordMarks } from "./colours/painted.js";
-import { codeUrl } from "./frame.js";
-import { textOfName } from "./paths.js";
+import { htmlOfMany } from "../long-markup.js";
+import type { WordMarks } from "./colours/painted.js";
+import { markedLine } from "./colours/painted-lines.js";
+import { codeUrl, textOfName } from "./paths.js";
 
 /** Files are open until so many lines were shown; a reader opens the others. */
 const openLines = 3_000;
@@ -36,19 +37,20 @@ export interface DiffShown {
 /** Whether an address asks for old and new side by side. */
 export const asksForSplit = (query: URLSearchParams): boolean => query.get("view") === "split";
 
-export function diffView(diff: Diff, shownAs: DiffShown): Html {
+export async function diffView(diff: Diff, shownAs: DiffShown): Promise<Html> {
   const { isSplit = false, address } = shownAs;
   const [added, removed] = diff.files.reduce(
     ([plus, minus], file) => [plus + file.added, minus + file.removed],
     [0, 0],
   );
   let shown = 0;
-  const files = diff.files.map((file, index) => {
+  const files: Html[] = [];
+  for (const [index, file] of diff.files.entries()) {
     const lines = file.added + file.removed;
     const isOpen = shown < openLines && lines <= openFileLines;
     shown += lines;
-    return fileView(file, index, isOpen, shownAs);
-  });
+    files.push(await fileView(file, index, isOpen, shownAs));
+  }
   return html`<section class="diff"><h2 id="files">${counted(diff.files.length, "file", "files")}${diff.isCut && " and more"}</h2>
 <p class="bar"><span class="quiet">${plusMinus(added, removed)}</span>${
     address !== undefined &&
@@ -82,23 +84,25 @@ const segmentsOf = (path: Buffer): Buffer[] =>
     .split("/")
     .map((part) => Buffer.from(part, "latin1"));
 
-function fileView(file: FileChange, index: number, isOpen: boolean, shownAs: DiffShown): Html {
+async function fileView(file: FileChange, index: number, isOpen: boolean, shownAs: DiffShown): Promise<Html> {
   const { root, before, after } = shownAs;
   const [ref, path] = file.status === "deleted" ? [before, file.from] : [after, file.to];
   const isModule = file.modes.includes("160000");
   const url = ref === undefined || isModule ? undefined : codeUrl(root, "blob", ref, segmentsOf(path));
   const mode = file.status === "changed" && file.modes[0] !== file.modes[1] && `mode ${file.modes.join(" → ")}`;
+  const body = await bodyOf(file, shownAs);
   return html`<details class="change" id="file-${index + 1}"${isOpen && html` open`}><summary><h3>${foreign(nameOf(file), 200)}</h3> <span class="quiet small">${
     file.status !== "changed" && words[file.status]
   } ${mode}</span> ${plusMinus(file.added, file.removed)}</summary>
-${url && html`<p class="small"><a href="${url}">The whole file</a></p>`}${bodyOf(file, shownAs)}</details>\n`;
+${url && html`<p class="small"><a href="${url}">The whole file</a></p>`}${body}</details>\n`;
 }
 
-function bodyOf({ hunks, isBinary, isCut }: FileChange, { isSplit, words: marks }: DiffShown): Html {
+async function bodyOf({ hunks, isBinary, isCut }: FileChange, { isSplit, words: marks }: DiffShown): Promise<Html> {
   if (isBinary) return html`<p class="quiet">Not text: its lines are not compared.</p>`;
   if (hunks.length === 0)
     return html`<p class="quiet">${isCut ? "Its lines are not shown." : "Its content is the same."}</p>`;
-  const rows = isSplit ? hunks.map((hunk) => splitHunk(hunk, marks)) : hunks.map((hunk) => hunkView(hunk, marks));
+  const rows: Html[] = [];
+  for (const hunk of hunks) rows.push(await (isSplit ? splitHunk(hunk, marks) : hunkView(hunk, marks)));
   return html`<div class="scroll" tabindex="0" role="group" aria-label="Changed lines"><table class="lines${isSplit && " split"}">${isSplit && html`<colgroup><col class="number"><col><col class="number"><col></colgroup>`}<tbody>${rows}</tbody></table></div>${
     isCut && html`<p class="quiet">The rest of it is not shown.</p>`
   }`;
@@ -106,8 +110,10 @@ function bodyOf({ hunks, isBinary, isCut }: FileChange, { isSplit, words: marks 
 
 const headingOf = ({ heading, oldStart, newStart }: Hunk): string => `@@ −${oldStart} +${newStart} @@ ${heading}`;
 
-const hunkView = (hunk: Hunk, marks: WordMarks | undefined): Html =>
-  html`<tr class="hunk"><td></td><td></td><td>${headingOf(hunk)}</td></tr>\n${hunk.lines.map((line) => lineView(line, marks))}`;
+async function hunkView(hunk: Hunk, marks: WordMarks | undefined): Promise<Html> {
+  const lines = await htmlOfMany(hunk.lines, (line) => lineView(line, marks));
+  return html`<tr class="hunk"><td></td><td></td><td>${headingOf(hunk)}</td></tr>\n${lines}`;
+}
 
 const signs: Readonly<Record<DiffLine["type"], string>> = { added: "+", removed: "−", same: " ", note: "\\" };
 const looks: Readonly<Record<DiffLine["type"], string>> = { added: "add", removed: "del", same: "", note: "hunk" };
@@ -137,12 +143,14 @@ export function splitRows(
   return rows;
 }
 
-function splitHunk(hunk: Hunk, marks: WordMarks | undefined): Html {
+async function splitHunk(hunk: Hunk, marks: WordMarks | undefined): Promise<Html> {
   const side = (line: DiffLine | undefined, number: number | undefined): Html =>
     line
       ? html`<td>${number}</td><td class="${looks[line.type]}">${signs[line.type]}${markedLine(line.text, marks?.get(line))}</td>`
       : html`<td></td><td class="none"></td>`;
-  return html`<tr class="hunk"><td></td><td colspan="3">${headingOf(hunk)}</td></tr>\n${splitRows(hunk.lines).map(
+  const rows = await htmlOfMany(
+    splitRows(hunk.lines),
     ([old, fresh]) => html`<tr>${side(old, old?.old)}${side(fresh, fresh?.new)}</tr>\n`,
-  )}`;
+  );
+  return html`<tr class="hunk"><td></td><td colspan="3">${headingOf(hunk)}</td></tr>\n${rows}`;
 }

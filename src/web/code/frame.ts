@@ -8,13 +8,9 @@ import { count, foreign, type Html, type HtmlValue, html, shortNpub } from "../h
 import { ownerPath, type PageParts, pageDocument, repositoryPath, type Site } from "../layout.js";
 import { tag } from "../pieces.js";
 import type { FoundRepository } from "../repository-facts.js";
-import { encodePath, startPlace } from "./paths.js";
+import { codeUrl, startPlace } from "./paths.js";
 
 export type Tab = "code" | "issues" | "pulls" | "commits" | "branches" | "copies";
-
-/** `…/tree/main/src`: `ref` is as it stands in addresses. */
-export const codeUrl = (root: string, page: string, ref: string, path: readonly Buffer[] = []): string =>
-  [root, page, ref, ...(path.length > 0 ? [encodePath(path)] : [])].join("/");
 
 export const commitUrl = (root: string, oid: string): string => `${root}/commit/${oid}`;
 

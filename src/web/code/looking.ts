@@ -7,8 +7,8 @@ import { foreign, type Html, html, time } from "../html.js";
 import type { Site } from "../layout.js";
 import type { FoundRepository } from "../repository-facts.js";
 import type { Painter } from "./colours/painted.js";
-import { codeUrl, commitUrl, repositoryFrame, type Tab } from "./frame.js";
-import { type Place, refInAddress, shortName, textOfName } from "./paths.js";
+import { commitUrl, repositoryFrame, type Tab } from "./frame.js";
+import { codeUrl, type Place, refInAddress, shortName, textOfName } from "./paths.js";
 
 export interface Looking {
   readonly site: Site;

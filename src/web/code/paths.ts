@@ -138,3 +138,7 @@ export function redirectOf(localPath: string): string | undefined {
   const wanted = [`/${owner}/${name}${path ? "" : ".git"}`, ...rest.slice(0, end)].join("/");
   return wanted !== localPath && parseGitPath(wanted) ? wanted : undefined;
 }
+
+/** `…/tree/main/src`: `ref` is as it stands in addresses. */
+export const codeUrl = (root: string, page: string, ref: string, path: readonly Buffer[] = []): string =>
+  [root, page, ref, ...(path.length > 0 ? [encodePath(path)] : [])].join("/");

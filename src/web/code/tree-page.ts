@@ -5,7 +5,8 @@ import { canBeAsked } from "../../git/reading/history.js";
 import { type Commit, type Folder, isBinary, type TreeEntry } from "../../git/reading/objects.js";
 import type { Looked } from "../../git/reading/reading-room.js";
 import { count, counted, foreign, type Html, html, time } from "../html.js";
-import { codeUrl, commitUrl, repositoryFrame } from "./frame.js";
+import { htmlOfMany } from "../long-markup.js";
+import { commitUrl, repositoryFrame } from "./frame.js";
 import {
   branchPicker,
   commitLine,
@@ -17,7 +18,7 @@ import {
   type Shown,
   sorryPage,
 } from "./looking.js";
-import { joinPath, type Place, textOfName } from "./paths.js";
+import { codeUrl, joinPath, type Place, textOfName } from "./paths.js";
 import { renderReadme } from "./readme.js";
 
 const entriesPerPage = 1_000;
@@ -53,6 +54,9 @@ export async function folderView(
   const total = await room.countCommits(found.repository, commit.oid, countedCommits, visitor);
   if (!total.ok) return total;
   const readme = await readmeIn(looking, place, entries);
+  const rows = await htmlOfMany(shown, (entry) =>
+    entryRow(looking, place, entry, changes.get(entry.name.toString("latin1"))),
+  );
   const commitsUrl = codeUrl(root, "commits", place.inAddress);
   const said =
     total.value >= countedCommits
@@ -63,7 +67,7 @@ export async function folderView(
 <table class="entries"><thead class="skip"><tr><th scope="col">Name</th><th scope="col">Last commit</th><th scope="col">When</th></tr></thead><tbody>${
     place.path.length > 0 &&
     html`<tr><th scope="row"><a href="${codeUrl(root, "tree", place.inAddress, place.path.slice(0, -1))}">.. <span class="skip">folder above</span></a></th><td></td><td></td></tr>`
-  }${shown.map((entry) => entryRow(looking, place, entry, changes.get(entry.name.toString("latin1"))))}</tbody></table>
+  }${rows}</tbody></table>
 ${entries.count === 0 && html`<p class="quiet">This folder is empty.</p>`}${
   entries.count > entriesPerPage &&
   html`<p class="quiet">Entries ${count((page - 1) * entriesPerPage + 1)} to ${count((page - 1) * entriesPerPage + shown.length)} of ${count(entries.count)}.</p>`
@@ -105,7 +109,7 @@ async function readmeIn(
   entries: Folder,
 ): Promise<Html | undefined> {
   const [readme] = entries
-    .beginningWith(0x52, 0x72)
+    .readmes()
     .filter(({ kind, name }) => (kind === "file" || kind === "program") && readmeName.test(textOfName(name)))
     .sort((a, b) => readmeRank(textOfName(a.name)) - readmeRank(textOfName(b.name)));
   const blob = readme && (await room.blob(found.repository, readme.oid));

@@ -1,15 +1,13 @@
 // The texts of issues, proposals and comments as markup: Markdown, made once for each event and kept for a while. What one
 // text, and what all texts of a page may cost is bounded: strangers write them (threats row 33).
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { KeptValues } from "../../base/kept-values.js";
 import type { EventId } from "../../nostr/event.js";
 import { beginningOf } from "../../store/event-beginning.js";
 import type { Reader } from "../../store/port.js";
-import { placeInRepository } from "../code/readme.js";
+import type { TextThread } from "../code/colours/text-thread.js";
 import { bytes, type Html, html } from "../html.js";
-import { renderMarkdown } from "../markdown.js";
-import type { MarkupPlace } from "../markup-writer.js";
+import { htmlOfLongText } from "../long-markup.js";
 import { ownText } from "../read-within.js";
 
 /** Of one text. */
@@ -48,15 +46,16 @@ export async function bodiesOf(
   return bodies;
 }
 
-/** Texts of a page one after the other, with others' requests between them. */
+/** Texts of a page one after the other. */
 export class PageTexts {
   #left = pageCharacters;
-  /** Relative links lead to the default branch. */
-  readonly place: MarkupPlace;
+  /** The thread had no time for one of them: a page does not wait for that a second time. */
+  #isLate = false;
 
-  constructor(readonly root: string) {
-    this.place = placeInRepository(root, "HEAD", []);
-  }
+  constructor(
+    readonly root: string,
+    readonly thread: TextThread,
+  ) {}
 
   /** `whole`: where all of it can be read. */
   async markup(id: EventId, body: Body | undefined, whole: string): Promise<Html> {
@@ -66,13 +65,16 @@ export class PageTexts {
     const key = `${id} ${most} ${this.root}`;
     let markup = rendered.get(key);
     if (!markup) {
-      markup = renderMarkdown(body.text.slice(0, most), {
-        outerLevel: 2,
-        idPrefix: `t${id.slice(0, 12)}-`,
-        place: this.place,
-      });
-      rendered.set(key, markup, markup.toString().length * 2 + 200);
-      await nextTurn();
+      const text = body.text.slice(0, most);
+      // Relative links lead to the default branch.
+      const place = { root: this.root, ref: "HEAD", folder: [] };
+      markup = this.#isLate
+        ? undefined
+        : await this.thread.markdown({ text, outerLevel: 2, idPrefix: `t${id.slice(0, 12)}-`, place });
+      this.#isLate ||= markup === undefined;
+      if (markup) rendered.set(key, markup, markup.toString().length * 2 + 200);
+      // There was no time, or too many ask: the next reader may have more luck.
+      else markup = html`<pre class="plain">${await htmlOfLongText(text)}</pre>`;
     }
     const isCut = body.isCut || most < body.text.length;
     return html`${markup}${isCut && html`<p class="note">It goes on: <a href="${whole}">the whole text</a>, ${bytes(body.size)}.</p>`}`;

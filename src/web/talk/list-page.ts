@@ -1,5 +1,6 @@
 // `/issues` and `/pulls`: open or settled, by label, by words of their titles, so many a page.
 
+import { othersFirst } from "../../base/others-first.js";
 import { kinds, type Pubkey } from "../../nostr/event.js";
 import { searchWords } from "../../nostr/filter.js";
 import type { Reader } from "../../store/port.js";
@@ -13,6 +14,7 @@ import { isOpen, statusWord, type Thread } from "./thread.js";
 import { startWriting } from "./writing.js";
 
 const perPage = 30;
+const threadsATime = 100;
 const maxQueryCharacters = 100;
 const shownLabels = 30;
 
@@ -68,9 +70,12 @@ export async function listPage(
   const { site, found, root, query } = looking;
   const choice = choiceIn(query);
   const matches = titleMatcher(choice.words);
-  const fitting = all.filter(
-    ({ title, labels }) => matches(title) && (choice.label === undefined || labels.includes(choice.label)),
-  );
+  const fitting: Thread[] = [];
+  for (const [index, thread] of all.entries()) {
+    if (index % threadsATime === 0) await othersFirst();
+    const isLabelled = choice.label === undefined || thread.labels.includes(choice.label);
+    if (isLabelled && matches(thread.title)) fitting.push(thread);
+  }
   const open = fitting.filter(isOpen);
   const chosen = choice.state === "open" ? open : fitting.filter((one) => !isOpen(one));
   const pages = Math.max(1, Math.ceil(chosen.length / perPage));

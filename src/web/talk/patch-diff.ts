@@ -1,23 +1,36 @@
 // The changes a patch's mail carries, in the form that git's own are shown in: pure. A stranger wrote the text: it is bounded
 // like a diff of git's, and nothing of it is believed.
 
+import { othersFirst } from "../../base/others-first.js";
 import { type Diff, diffBounds, type FileChange, patchOf } from "../../git/reading/diff.js";
 
-export function diffOfPatch(text: string): Diff {
-  const sections = text.split(/^(?=diff --git )/m).filter((section) => section.startsWith("diff --git "));
+const mark = "diff --git ";
+
+export async function diffOfPatch(text: string): Promise<Diff> {
   let linesLeft: number = diffBounds.lines;
-  let isCut = sections.length > diffBounds.files;
-  const files = sections.slice(0, diffBounds.files).map((section): FileChange => {
-    const { lines, ...patch } = patchOf(Buffer.from(section), linesLeft);
+  let isCut = false;
+  const files: FileChange[] = [];
+  let at = text.startsWith(mark) ? 0 : text.indexOf(`\n${mark}`) + 1;
+  const hasAny = at > 0 || text.startsWith(mark);
+  for (let end = hasAny ? at : -1; end >= 0; at = end + 1) {
+    if (files.length === diffBounds.files) return { files, isCut: true, isLate: false };
+    await othersFirst();
+    end = text.indexOf(`\n${mark}`, at);
+    const section = text.slice(at, end < 0 ? undefined : end + 1);
+    const { lines, ...patch } = await patchOf(Buffer.from(section), linesLeft);
     linesLeft -= lines;
     isCut ||= patch.isCut;
-    return { ...fileOf(section.split("\n@@", 1)[0] ?? ""), ...patch };
-  });
+    const headEnd = section.indexOf("\n@@");
+    files.push({ ...fileOf(section.slice(0, headEnd < 0 ? maxHeadCharacters : headEnd)), ...patch });
+  }
   return { files, isCut, isLate: false };
 }
 
+/** What stands before the first changed line. */
+const maxHeadCharacters = 16_000;
+
 function fileOf(head: string): Pick<FileChange, "status" | "from" | "to" | "modes"> {
-  const lines = head.split("\n");
+  const lines = head.slice(0, maxHeadCharacters).split("\n");
   const value = (start: string): string | undefined =>
     lines
       .find((line) => line.startsWith(start))

@@ -98,7 +98,7 @@ export async function pullFilesPage(looking: ThreadLooking): Promise<Shown> {
   return await threadFrame(
     looking,
     "files",
-    html`<p class="quiet">Against ${oidLink(root, base)}, where it began.</p>${diffView(diff.value, shownAs)}`,
+    html`<p class="quiet">Against ${oidLink(root, base)}, where it began.</p>${await diffView(diff.value, shownAs)}`,
   );
 }
 
@@ -111,11 +111,15 @@ async function patchFilesPage(looking: ThreadLooking): Promise<Shown> {
   const address = `${threadPath(root, thread)}/files`;
   const { title, message, diff } = patchMailOf(stored?.event.content ?? "");
   const start = startPlace(found.table)?.inAddress;
-  const changes = diffOfPatch(diff);
+  const changes = await diffOfPatch(diff);
   const words = await painter.wordsOf(changes);
+  const view =
+    changes.files.length === 0
+      ? html`<p class="quiet">It changes no files: a cover letter.</p>`
+      : await diffView(changes, { root, before: start, after: start ?? "HEAD", words });
   const main = html`${series.length > 1 && html`<p class="bar"><span class="quiet">Patch ${count(page)} of ${count(series.length)}</span> <b>${foreign(title || "(no title)", 200)}</b></p>`}
 ${message !== "" && page > 1 && html`<pre class="message" tabindex="0" role="group" aria-label="Message">${message.slice(0, 20_000)}</pre>`}
-${changes.files.length === 0 ? html`<p class="quiet">It changes no files: a cover letter.</p>` : diffView(changes, { root, before: start, after: start ?? "HEAD", words })}
+${view}
 <p class="quiet small"><a href="${wholeTextPath(root, id)}">The patch as text</a>, for <code>git am</code>.</p>
 ${pager(address, page, page < series.length, ["Patch before", "Next patch"])}`;
   return await threadFrame(looking, "files", main);

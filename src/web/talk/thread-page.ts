@@ -85,7 +85,7 @@ export async function threadPage(looking: ThreadLooking): Promise<Shown> {
   const bodies = await bodiesOf(store, [thread.id, ...withText], visitor.signal);
   const maintainers = [...threads.maintainers].slice(0, shownMaintainers);
   const people = await peopleOf(store, [...shown.map(({ author }) => author), ...maintainers, thread.author]);
-  const texts = new PageTexts(root);
+  const texts = new PageTexts(root, looking.painter.thread);
   const opening = await texts.markup(
     thread.id,
     openingOf(thread, bodies.get(thread.id)),

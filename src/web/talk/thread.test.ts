@@ -109,7 +109,7 @@ test("a search in titles wants every word, or its beginning", () => {
   assert.deepEqual(found(""), titles);
 });
 
-test("the changes of a patch are read from its text, whatever stands there", () => {
+test("the changes of a patch are read from its text, whatever stands there", async () => {
   const text = [
     "diff --git a/src/a b.ts b/src/a b.ts",
     "index 1..2 100644",
@@ -130,7 +130,7 @@ test("the changes of a patch are read from its text, whatever stands there", () 
     "diff --git nonsense",
     "",
   ].join("\n");
-  const { files, isCut } = diffOfPatch(text);
+  const { files, isCut } = await diffOfPatch(text);
   assert.equal(isCut, false);
   assert.deepEqual(
     files.map(({ status, from, to, added, removed, isBinary }) => [
@@ -149,7 +149,9 @@ test("the changes of a patch are read from its text, whatever stands there", () 
       ["changed", "nonsense", "nonsense", 0, 0, false],
     ],
   );
-  assert.deepEqual(diffOfPatch("").files, []);
-  assert.equal(diffOfPatch("diff --git a/x b/x\n@@ -1 +1 @@\n".concat("+x\n".repeat(30_000))).isCut, true);
-  assert.equal(diffOfPatch("diff --git a/x b/x\n".repeat(400)).files.length, 300);
+  assert.deepEqual((await diffOfPatch("")).files, []);
+  const long = await diffOfPatch("diff --git a/x b/x\n@@ -1 +1 @@\n".concat("+x\n".repeat(30_000)));
+  assert.equal(long.isCut, true);
+  const many = await diffOfPatch("diff --git a/x b/x\n".repeat(400));
+  assert.deepEqual([many.files.length, many.isCut], [300, true]);
 });

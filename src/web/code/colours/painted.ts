@@ -1,10 +1,11 @@
-// Sources and changed lines as markup: text by `html`, looks as classes. What the thread had no time for is plain text.
+// Sources and changed lines with their looks, asked of the thread and kept. What it had no time for is plain text.
 
 import { KeptValues } from "../../../base/kept-values.js";
+import { othersFirst } from "../../../base/others-first.js";
 import type { Diff, DiffLine } from "../../../git/reading/diff.js";
-import { type Html, html } from "../../html.js";
-import { lookNames, looks } from "./grammar.js";
+import type { Html } from "../../html.js";
 import { languageOf } from "./languages.js";
+import { paintingLines } from "./painted-lines.js";
 import type { TextThread } from "./text-thread.js";
 import type { Ranges } from "./word-diff.js";
 
@@ -33,9 +34,17 @@ export class Painter {
   async wordsOf(diff: Diff): Promise<WordMarks> {
     const kept = this.#words.get(diff);
     if (kept) return kept;
-    const pairs = diff.files
-      .flatMap(({ hunks }) => hunks.flatMap(({ lines }) => changedPairs(lines)))
-      .slice(0, maxPairs);
+    const pairs: [DiffLine, DiffLine][] = [];
+    let characters = 0;
+    for (const { lines } of diff.files.flatMap(({ hunks }) => hunks)) {
+      await othersFirst();
+      if (pairs.length >= maxPairs || characters > maxPairedCharacters) break;
+      for (const pair of changedPairs(lines.slice(0, 2 * maxPairs))) {
+        pairs.push(pair);
+        characters += pair[0].text.length + pair[1].text.length;
+        if (pairs.length >= maxPairs || characters > maxPairedCharacters) break;
+      }
+    }
     const figures = await this.thread.words(pairs.map(([old, fresh]) => [old.text, fresh.text]));
     const marks = figures ? marksOf(pairs, figures) : new Map<DiffLine, Ranges>();
     if (figures || pairs.length === 0) this.#words.set(diff, marks);
@@ -47,6 +56,7 @@ export type WordMarks = ReadonlyMap<DiffLine, Ranges>;
 
 /** Of one diff: a longer one says its words plain from there on. */
 const maxPairs = 5_000;
+const maxPairedCharacters = 1_000_000;
 
 /** Lines that were taken away and those that stand in their place, one by one. */
 export function changedPairs(lines: readonly DiffLine[]): [old: DiffLine, fresh: DiffLine][] {
@@ -88,43 +98,33 @@ function marksOf(pairs: readonly (readonly [DiffLine, DiffLine])[], figures: Int
   return marks;
 }
 
-/** A line with its changed words marked. */
-export function markedLine(text: string, ranges: Ranges | undefined): Html | string {
-  if (!ranges || ranges.length === 0) return text;
-  const parts: (Html | string)[] = [];
-  let end = 0;
-  for (let index = 0; index + 1 < ranges.length; index += 2) {
-    const [from = 0, to = 0] = [ranges[index], ranges[index + 1]];
-    parts.push(text.slice(end, from), html`<b>${text.slice(from, to)}</b>`);
-    end = to;
-  }
-  return html`${parts}${text.slice(end)}`;
+export interface PaintedText {
+  /** Of the first ones. */
+  readonly lines: readonly Html[];
+  readonly total: number;
 }
 
-/** The text line by line, without line ends. A stretch over several lines is one in each of them. */
-export function paintedLines(text: string, stretches: Uint32Array | undefined): (Html | string)[] {
-  const lines = text.replace(/\r?\n$/, "").split("\n");
-  const plain = (line: string): string => (line.endsWith("\r") ? line.slice(0, -1) : line);
-  if (!stretches) return lines.map(plain);
-  let at = 0;
-  let next = 0;
-  return lines.map((line) => {
-    const [begin, end] = [at, at + line.length];
-    at = end + 1;
-    const parts: (Html | string)[] = [];
-    let done = begin;
-    while (next < stretches.length) {
-      const [from = 0, to = 0, look = 0] = [stretches[next], stretches[next + 1], stretches[next + 2]];
-      if (from >= end) break;
-      const [first, last] = [Math.max(from, begin), Math.min(to, end)];
-      if (last > first) {
-        const name = looks[lookNames[look] ?? "comment"];
-        parts.push(text.slice(done, first), html`<span class="${name}">${plain(text.slice(first, last))}</span>`);
-        done = last;
-      }
-      if (to > end) break;
-      next += 3;
-    }
-    return parts.length === 0 ? plain(line) : html`${parts}${plain(text.slice(done, end))}`;
-  });
+export async function paintedText(
+  text: string,
+  stretches: Uint32Array | undefined,
+  most: number,
+): Promise<PaintedText> {
+  const lines: Html[] = [];
+  let steps = 0;
+  for (const made of paintingLines(text, stretches)) {
+    if (++steps % linesATime === 0 || !made) await othersFirst();
+    if (made && lines.push(made) === most) break;
+  }
+  if (lines.length < most) return { lines, total: lines.length };
+  // The others are only counted.
+  let total = 0;
+  let end = 0;
+  const last = text.endsWith("\n") ? text.length - 1 : text.length;
+  for (; end >= 0 && end <= last; total++) {
+    if (total % (linesATime * 100) === 0) await othersFirst();
+    end = text.indexOf("\n", end) + 1 || last + 1;
+  }
+  return { lines, total };
 }
+
+const linesATime = 50;

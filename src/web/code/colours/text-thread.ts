@@ -1,23 +1,17 @@
-// The thread in which texts of strangers are taken apart for pages: sources by the scanner, changed lines into words. One
-// question at a time, each with a time limit; one that takes longer ends the thread, and its page is shown plain. The
-// thread is started when it is first needed and ended when nobody has asked for a while.
-// Started as a thread, this file is the thread. Only texts go in and only numbers come out: markup is made by the pages.
+// The thread in which texts of strangers are taken apart for pages: sources by the scanner, changed lines into words, Markdown
+// into markup. One question at a time, each with a time limit; one that takes longer ends the thread, and its page is shown
+// plain. The thread is started when it is first needed and ended when nobody has asked for a while.
+// Started as a thread, this file is the thread.
 
 import { setPriority } from "node:os";
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import type { Clock } from "../../../base/clock.js";
+import { Html } from "../../html.js";
 import { grammarOf } from "./languages.js";
-import { scan } from "./scanner.js";
-import { changedWords } from "./word-diff.js";
+import { type Answer, answerTo, type MarkdownQuestion, type Question } from "./text-work.js";
 
-type Question =
-  | { readonly type: "scan"; readonly text: string; readonly language: string }
-  | { readonly type: "words"; readonly pairs: readonly (readonly [old: string, fresh: string])[] };
-
-/** Of `words`: for each pair the number of figures for the old line, these, the same for the new one; -1: nothing to say. */
-type Answer = Uint32Array | Int32Array;
-
-const limitMs = 500;
+/** Without colours a source can still be read; Markdown without its markup not as well. */
+const limitsMs: Readonly<Record<Question["type"], number>> = { scan: 500, words: 500, markdown: 2_000 };
 const idleMs = 60_000;
 /** Beginning takes a moment of its own. */
 const startMs = 5_000;
@@ -55,6 +49,12 @@ export class TextThread {
     return (await this.#ask({ type: "words", pairs })) as Int32Array | undefined;
   }
 
+  /** Undefined as well: its text is shown plain. */
+  async markdown(question: MarkdownQuestion): Promise<Html | undefined> {
+    const markup = (await this.#ask({ type: "markdown", ...question })) as string | undefined;
+    return markup === undefined ? undefined : Html.madeInThread(markup);
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const { settle } of this.#waiting.splice(0)) settle(undefined);
@@ -78,7 +78,7 @@ export class TextThread {
       return;
     }
     if (!this.#worker) this.#start();
-    else if (this.#isOnline) this.#limit(limitMs);
+    else if (this.#isOnline) this.#limit(limitsMs[this.#asked.question.type]);
     this.#worker?.postMessage(this.#asked.question);
   }
 
@@ -97,7 +97,7 @@ export class TextThread {
       if (this.#worker !== worker) return;
       if (answer === "online") {
         this.#isOnline = true;
-        if (this.#asked) this.#limit(limitMs);
+        if (this.#asked) this.#limit(limitsMs[this.#asked.question.type]);
         return;
       }
       this.#settle(answer);
@@ -129,24 +129,13 @@ export class TextThread {
   }
 }
 
-/** Of each pair, as `words` answers them. */
-export function wordFigures(pairs: readonly (readonly [string, string])[]): number[] {
-  return pairs.flatMap(([old, fresh]) => {
-    const changed = changedWords(old, fresh);
-    return changed ? [changed.old.length, ...changed.old, changed.new.length, ...changed.new] : [-1];
-  });
-}
-
 if (parentPort && workerData === threadName) {
   const port = parentPort;
   // Where a priority is a thread's own: pages wait for events and pushes.
   if (process.platform === "linux") setPriority(10);
   port.postMessage("online");
   port.on("message", (question: Question) => {
-    const answer =
-      question.type === "scan"
-        ? Uint32Array.from(scan(question.text, grammarOf(question.language) ?? {}))
-        : Int32Array.from(wordFigures(question.pairs));
-    port.postMessage(answer, [answer.buffer as ArrayBuffer]);
+    const answer = answerTo(question);
+    port.postMessage(answer, typeof answer === "string" ? [] : [answer.buffer as ArrayBuffer]);
   });
 }
