@@ -10,11 +10,11 @@ import { Html } from "../../html.js";
 import { grammarOf } from "./languages.js";
 import { type Answer, answerTo, type MarkdownQuestion, type Question } from "./text-work.js";
 
-/** Without colours a source can still be read; Markdown without its markup not as well. */
-const limitsMs: Readonly<Record<Question["type"], number>> = { scan: 500, words: 500, markdown: 2_000 };
+/** Without colours a source can be read as well; Markdown without its markup not, and it takes half a second at the worst. */
+const limitsMs: Readonly<Record<Question["type"], number>> = { scan: 500, words: 500, markdown: 15_000 };
 const idleMs = 60_000;
 /** Beginning takes a moment of its own. */
-const startMs = 5_000;
+const startMs = 20_000;
 const maxWaiting = 32;
 const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8, stackSizeMb: 2 };
 const threadName = "holdfast-text";
