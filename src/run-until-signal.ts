@@ -16,7 +16,7 @@ import { createLog, type Log, namingNoRepository } from "./config/logging.js";
 import { giveBackAfterStart } from "./free-memory.js";
 import type { Server, StartParts } from "./server.js";
 
-const stopWithinMs = 5000;
+export const stopWithinMs = 5000;
 /** A server that begins anew and cannot tries again after this. */
 const againMs = 10_000;
 /** One that cannot even be closed ends: whoever watches over it starts it again. */

@@ -66,7 +66,7 @@ interface Tidying {
 /**
  * Who is at work in a repository, and the housekeeping that gives way to them. Pushes, fetches from other servers,
  * releases and removals never wait for a repack to end by itself: they stop it and go on as soon as it is gone, which
- * takes milliseconds (5 s at the very most). It is done again when the repository is quiet. One that was stopped too often
+ * takes milliseconds (3 s at the very most). It is done again when the repository is quiet. One that was stopped too often
  * insists: then pushes go on beside it, which git allows (threats.md row 47). Only a removal and a look at every pack stop
  * it: to those a pack that a repack has replaced looks like one that is damaged.
  */

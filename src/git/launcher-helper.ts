@@ -15,7 +15,8 @@ export type Role = "i" | "o";
 
 const maxStderrBytes = 64 * 1024;
 
-const gentleMs = 5_000;
+/** How long a process may take to end by itself. A server that stops waits for it, and must have time left for the rest. */
+export const gentleMs = 3_000;
 
 /** A connection whose token or job does not come is dropped. */
 const waitForJobMs = 10_000;

@@ -54,7 +54,7 @@ export interface Job {
   readonly exit: Promise<JobExit>;
   /** How long main itself was busy with starting it. */
   readonly startMs: number;
-  /** SIGTERM to the group, SIGKILL after 5 s: lock holders must be able to remove their locks. */
+  /** SIGTERM to the group, SIGKILL after 3 s: lock holders must be able to remove their locks. */
   end(): void;
 }
 

@@ -6,7 +6,9 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { gentleMs } from "../../src/git/launcher-helper.js";
 import { verificationAdvice } from "../../src/nostr/verify/advice.js";
+import { stopWithinMs } from "../../src/run-until-signal.js";
 import { AdminVisitor } from "../harness/admin-visitor.js";
 import { freePort } from "../harness/free-port.js";
 import { until } from "../harness/server.js";
@@ -117,6 +119,10 @@ test("closing that hangs is cut short", async () => {
   assert.equal(await server.ended, 1);
   assert.ok(performance.now() - begun < 30_000);
   assert.match(server.stderr, /closing took too long/);
+});
+
+test("a git process that does not heed SIGTERM is killed while a server that stops still waits for it", () => {
+  assert.ok(gentleMs + 1_000 < stopWithinMs, `${gentleMs} of ${stopWithinMs} ms`);
 });
 
 test("a port in use is a refusal that names the setting", async () => {
