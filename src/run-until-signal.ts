@@ -104,6 +104,11 @@ export async function runServer(parts: LifeParts): Promise<number> {
     giveBackAfterStart().catch(fault);
   });
 
+  const closeWithin = async (ms: number): Promise<void> => {
+    const cancel = clock.after(ms, () => endAtOnce(log, "closing took too long", life?.server.closing?.()));
+    await life?.server.close();
+    cancel();
+  };
   // Whoever asks a server to stop that is beginning anew waits no longer than for any other.
   let isBeginningAnew = false;
   void stopped.then(() => {
@@ -116,18 +121,14 @@ export async function runServer(parts: LifeParts): Promise<number> {
       "this server begins anew: it answers nothing until its copy of the data is built again",
     );
     isBeginningAnew = true;
-    const cancel = clock.after(closeBeforeAnewMs, () => endAtOnce(log, "closing took too long"));
-    await life?.server.close();
-    cancel();
+    await closeWithin(closeBeforeAnewMs);
     life = await start().catch((error: unknown) => tellFailedStart(log, "error", error));
     isBeginningAnew = false;
     signal = await (life ? endOf(stopped, life) : Promise.race([stopped, later(clock)]));
   }
   logger.info({ signal }, "stopping");
   settleLater();
-  const cancel = clock.after(stopWithinMs - 250, () => endAtOnce(log, "closing took too long"));
-  await life?.server.close();
-  cancel();
+  await closeWithin(stopWithinMs - 250);
   logger.info("stopped");
   log.flush();
   return 0;
@@ -159,8 +160,11 @@ function tellFailedStart(log: Log, level: "fatal" | "error", error: unknown): un
   log.flush();
 }
 
-function endAtOnce(log: Log, why: string): never {
-  log.logger.error({ why }, "ended before everything was closed; nothing acknowledged is lost");
+function endAtOnce(log: Log, why: string, part?: string): never {
+  log.logger.error(
+    { why, ...(part !== undefined && { part }) },
+    "ended before everything was closed; nothing acknowledged is lost",
+  );
   log.flush();
   process.exit(1);
 }

@@ -64,6 +64,8 @@ export interface Server {
   readonly loginLink?: () => Promise<string>;
   /** Closes what was built, last first. Never throws: what would not close is logged. */
   close(): Promise<void>;
+  /** The part that is being closed now. */
+  readonly closing?: () => string | undefined;
 }
 
 export interface StartParts {
@@ -362,7 +364,7 @@ export async function startServer(parts: StartParts): Promise<Server> {
     closing.add("reviews", () => reviews.close());
     const { publicUrl, links } = operator.api;
     const loginLink = async (): Promise<string> => `${publicUrl}/admin/login?token=${await links.issue()}`;
-    return { address: service.address, loginLink, close: () => closing.close() };
+    return { address: service.address, loginLink, close: () => closing.close(), closing: () => closing.current };
   } catch (error) {
     await closing.close();
     throw startFailure(error);

@@ -84,7 +84,8 @@ export async function startClusterServer(parts: StartParts): Promise<Server> {
       machines: () => status && machinesOf(status, cluster.facts),
     });
     closing.add("server", () => server.close());
-    return { ...server, close: () => closing.close() };
+    const partClosing = (): string | undefined => (closing.current === "server" ? server.closing?.() : closing.current);
+    return { ...server, close: () => closing.close(), closing: partClosing };
   } catch (error) {
     await closing.close();
     throw error instanceof ClusterRefusal ? new StartRefusal(`${error.message} (${error.code})`) : error;

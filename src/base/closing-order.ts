@@ -4,6 +4,7 @@
 export class ClosingOrder {
   readonly #steps: { readonly name: string; readonly close: () => Promise<void> }[] = [];
   #closed: Promise<void> | undefined;
+  #current: string | undefined;
   readonly #alive = setInterval(() => undefined, 2 ** 30);
 
   constructor(private readonly logger: { error(fields: object, text: string): void }) {}
@@ -19,6 +20,11 @@ export class ClosingOrder {
     return opening;
   }
 
+  /** What is being closed now: whoever gives up waiting can say what for. */
+  get current(): string | undefined {
+    return this.#current;
+  }
+
   /** Never throws: what would not close is logged. */
   close(): Promise<void> {
     this.#closed ??= this.#closeAll();
@@ -27,12 +33,14 @@ export class ClosingOrder {
 
   async #closeAll(): Promise<void> {
     for (const { name, close } of this.#steps.reverse()) {
+      this.#current = name;
       try {
         await close();
       } catch (error) {
         this.logger.error({ err: error, part: name }, "closing failed");
       }
     }
+    this.#current = undefined;
     clearInterval(this.#alive);
   }
 }

@@ -49,7 +49,8 @@ async function start({ live, logger, beginAnew }: Parameters<LifeParts["start"]>
         if (process.env.STALL === "1") setInterval(() => undefined, 1000);
       }),
   );
-  return { address: String((server.address() as AddressInfo).port), close: () => closing.close() };
+  const address = String((server.address() as AddressInfo).port);
+  return { address, close: () => closing.close(), closing: () => closing.current };
 }
 
 const loaded = load();

@@ -111,14 +111,14 @@ test("a rejected promise nobody awaited ends the process with the reason in the 
   assert.match(server.stderr, /"level":"fatal".*planted fault/);
 });
 
-test("closing that hangs is cut short", async () => {
+test("closing that hangs is cut short, and the part that hung is named", async () => {
   const server = new Running({ NGIT_DATABASE_BACKEND: "memory", STALL: "1" }, "misbehaving");
   await server.logged(/"listening"/);
   const begun = performance.now();
   server.signal("SIGTERM");
   assert.equal(await server.ended, 1);
   assert.ok(performance.now() - begun < 30_000);
-  assert.match(server.stderr, /closing took too long/);
+  assert.match(server.stderr, /closing took too long","part":"service"/);
 });
 
 test("a git process that does not heed SIGTERM is killed while a server that stops still waits for it", () => {
