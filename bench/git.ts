@@ -24,6 +24,7 @@ import { Git } from "../src/git/run.js";
 import type { EventId, Pubkey } from "../src/nostr/event.js";
 import type { Oid, RefName } from "../src/nostr/nip34.js";
 import { createMemoryStore } from "../src/store/memory/memory-store.js";
+import { httpBackend } from "./http-backend.js";
 import type { Benchmark, BenchRow } from "./rows.js";
 
 const npub = asNpub(`npub1${"q".repeat(58)}`) as Npub;
@@ -368,30 +369,6 @@ async function bareRelay(
   return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
 }
 
-async function httpBackend(root: string): Promise<{ origin: string; close: () => void }> {
-  const server = createServer((request, response) => {
-    const [path = "", query = ""] = (request.url ?? "").split("?");
-    const child = spawn("git", ["http-backend"], {
-      detached: true,
-      env: {
-        ...env,
-        GIT_PROJECT_ROOT: root,
-        GIT_HTTP_EXPORT_ALL: "1",
-        PATH_INFO: path,
-        QUERY_STRING: query,
-        REQUEST_METHOD: request.method ?? "",
-        CONTENT_TYPE: request.headers["content-type"] ?? "",
-        REMOTE_USER: "a",
-        REMOTE_ADDR: "127.0.0.1",
-      },
-    });
-    request.pipe(child.stdin);
-    child.stdout.pipe(response);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
-}
-
 async function post(url: string, body: Buffer): Promise<string> {
   return await new Promise((resolve, reject) => {
     const headers = { "Content-Type": "application/x-git-receive-pack-request" };
@@ -423,18 +400,11 @@ async function p7(bench: Bench): Promise<void> {
     bodies.push({ tip, body: Buffer.concat([Buffer.from(head), pack]) });
     parent = tip;
   }
-  const root = join(bench.folder, "backend");
-  await mkdir(root);
-  git(root, ["init", "-q", "--bare", "r.git"]);
-  git(join(root, "r.git"), ["config", "http.receivepack", "true"]);
-  // The same safety as ours: objects checked, packs kept, data on disk.
-  git(join(root, "r.git"), ["config", "receive.fsckObjects", "true"]);
-  git(join(root, "r.git"), ["config", "receive.unpackLimit", "1"]);
-  const backend = await httpBackend(root);
+  const backend = await httpBackend(join(bench.folder, "backend"));
   await bench.repository("p7");
   const [own, ours]: [number[], number[]] = [[], []];
   for (const { tip, body } of bodies) {
-    const [theirText, theirMs] = await timed(() => post(`${backend.origin}/r.git/git-receive-pack`, body));
+    const [theirText, theirMs] = await timed(() => post(`${backend.url}/git-receive-pack`, body));
     bench.candidates = [
       {
         id: "1".repeat(64) as EventId,

@@ -13,6 +13,7 @@ import { loadBenchmark } from "./load.js";
 import { mixedBenchmark } from "./mixed.js";
 import { negentropyBenchmark } from "./negentropy.js";
 import { pagesBenchmark } from "./pages.js";
+import { pushBenchmark } from "./push.js";
 import { requestsBenchmark } from "./requests.js";
 import type { Benchmark, BenchRow } from "./rows.js";
 import { startBenchmark } from "./start.js";
@@ -26,6 +27,7 @@ const benchmarks: Benchmark[] = [
   fanoutBenchmark,
   negentropyBenchmark,
   gitBenchmark,
+  pushBenchmark,
   sync,
   idleBenchmark,
   startBenchmark,

@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { NostrEvent } from "../src/nostr/event.js";
 import { SecretKey, signEvent } from "../src/nostr/keys.js";
 import { atRate, type Ledger } from "./ledger.js";
 import { frameOf, RawClient } from "./raw-client.js";
@@ -63,23 +64,25 @@ export class Publisher {
   }
 
   /** Each event of an owner is newer than the one before: within a second the lower id would win. */
-  async publish(
-    secretHex: string,
-    kind: number,
-    tags: readonly (readonly string[])[],
-    content = "",
-  ): Promise<readonly [ok: boolean, text: string, id: string]> {
+  signed(secretHex: string, kind: number, tags: readonly (readonly string[])[], content = ""): NostrEvent {
     const key = SecretKey.fromHex(secretHex);
     if (!key) throw new Error("not a key");
     const first = Math.floor(Date.now() / 1_000) - 86_400;
     const created_at = Math.max(first, (this.lastSeconds.get(secretHex) ?? 0) + 1);
     this.lastSeconds.set(secretHex, created_at);
-    const { id, raw } = signEvent(key, { kind, created_at, tags: tags.map((tag) => [...tag]), content }, randomBytes);
+    return signEvent(key, { kind, created_at, tags: tags.map((tag) => [...tag]), content }, randomBytes);
+  }
+
+  async send({ id, raw }: NostrEvent): Promise<readonly [ok: boolean, text: string, id: string]> {
     const answer = new Promise<readonly [boolean, string]>((resolve) => this.#waiting.set(id, resolve));
     this.client.socket.write(frameOf(`["EVENT",${raw}]`));
     const [ok, text] = await answer;
     this.#waiting.delete(id);
     return [ok, text, id];
+  }
+
+  publish(...event: Parameters<Publisher["signed"]>): Promise<readonly [ok: boolean, text: string, id: string]> {
+    return this.send(this.signed(...event));
   }
 }
 
@@ -115,8 +118,9 @@ class Pusher {
       ["refs/heads/main", tip],
       ["HEAD", "ref: refs/heads/main"],
     ];
+    const event = this.publisher.signed(repository.secretHex, 30618, tags);
     const began = performance.now();
-    const [ok, text] = await this.publisher.publish(repository.secretHex, 30618, tags);
+    const [ok, text] = await this.publisher.send(event);
     if (!ok) return ledger.failed("state event, to its OK", text);
     ledger.took("state event, to its OK", performance.now() - began);
     const pushBegan = performance.now();
