@@ -171,11 +171,10 @@ export class Writer {
     let done: DoneWork[] = [];
     let taken = 0;
     let hasBegun = false;
+    // The works do not wait for it: that is a turn of the event loop, which may be long.
+    const room = looksForRoom ? backend.hasRoom() : undefined;
+    room?.catch(() => undefined);
     try {
-      if (looksForRoom && !(await backend.hasRoom())) {
-        for (const work of works) await this.#runWithoutRoom(work);
-        return [];
-      }
       await backend.roomInMemory();
       await this.#commit(async () => {
         hasBegun = true;
@@ -190,6 +189,7 @@ export class Writer {
           const outcome = await this.#runWork(batch, item);
           if (outcome) done.push({ item, value: outcome.value });
         }
+        if (room && !batch.isEmpty) await roomOrNothing(room, batch);
         return batch;
       });
       for (const { item, value } of done) item.resolve(value);
@@ -255,7 +255,8 @@ export class Writer {
 
   #isFull(error: unknown): boolean {
     // What is in the shared log was not refused, however full this disk is.
-    return !(error instanceof SharedLogError) && this.parts.view.content.backend.isFull(error);
+    if (error instanceof SharedLogError) return false;
+    return error instanceof StoreFullError || this.parts.view.content.backend.isFull(error);
   }
 
   async #runAlone(item: QueuedWork): Promise<void> {
@@ -304,6 +305,16 @@ export class Writer {
     }
     if (!batch.isEmpty) await view.commit(batch);
     item.resolve(outcome.value);
+  }
+}
+
+/** Throws where there is none, with everything taken back that the works of the batch have written. */
+async function roomOrNothing(room: Promise<boolean>, batch: Batch): Promise<void> {
+  try {
+    if (!(await room)) throw fullError();
+  } catch (error) {
+    batch.rollBackTo(0);
+    throw error;
   }
 }
 
