@@ -1,14 +1,19 @@
-// Files that are on disk when the call returns: written beside, synced, renamed into place, directory synced.
+// Files that are on disk when the call returns: written beside, synced, renamed into place, directory synced. And one way that
+// leaves syncing to the caller.
 
 import { randomBytes } from "node:crypto";
 import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
 /** A file or a directory. */
-export async function syncPath(path: string): Promise<void> {
+export const syncPath = async (path: string): Promise<void> => void (await syncedBytes(path));
+
+/** And how large the file is. */
+export async function syncedBytes(path: string): Promise<number> {
   const handle = await open(path, "r");
   try {
     await handle.sync();
+    return (await handle.stat()).size;
   } finally {
     await handle.close();
   }
@@ -34,6 +39,41 @@ export async function replaceFile(path: string, text: string): Promise<void> {
     throw error;
   }
   await syncPath(dirname(path));
+}
+
+/**
+ * Written into `<path>.lock`, which is renamed; folders that are missing are made. Not synced. False: something is in the way, and
+ * stays as it is; or the disk would not take it.
+ */
+export async function replaceUnderLock(path: string, text: string): Promise<boolean> {
+  const lock = `${path}.lock`;
+  const write = async (): Promise<void> => {
+    const handle = await open(lock, "wx", 0o600);
+    try {
+      await handle.writeFile(text);
+    } catch (error) {
+      await rm(lock, { force: true });
+      throw error;
+    } finally {
+      await handle.close();
+    }
+  };
+  try {
+    await write().catch(async (error: unknown) => {
+      if (!isMissing(error)) throw error;
+      await mkdir(dirname(path), { recursive: true });
+      await write();
+    });
+  } catch {
+    return false;
+  }
+  try {
+    await rename(lock, path);
+    return true;
+  } catch {
+    await rm(lock, { force: true });
+    return false;
+  }
 }
 
 /** Makes a directory and its parents, and their names durable. */

@@ -1,9 +1,10 @@
 // Questions about objects, each answered by a handful of processes however many are asked about: which exist, of what
 // type, what a tag finally points at, and which have everything they reach (connectivity).
 
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, openSync, readdirSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isOid, type Oid, oidDigits } from "../nostr/nip34.js";
+import type { Job } from "./launcher.js";
 import { formatIn } from "./repository-files.js";
 import { checkedOid, type Git, type GitEnvironment, GitError } from "./run.js";
 
@@ -58,7 +59,38 @@ async function batchCheck(place: ObjectPlace, oids: readonly Oid[], suffix: stri
   return asked.map((oid, index) => [oid, lines[index] ?? ""]);
 }
 
-interface MissingOptions {
+/**
+ * Whether some tips have everything they reach, asked before they are here: git is started meanwhile, which takes longer than its
+ * walk over what a small push brings. It reads nothing before it is told the tips.
+ */
+export class Walk {
+  readonly #job: Promise<Job | undefined>;
+  #isAsked = false;
+
+  constructor(place: ObjectPlace) {
+    // One that could not be started is started again when it is needed, and then says why.
+    this.#job = startWalk(place, false).catch(() => undefined);
+  }
+
+  /** One question only. Undefined: another is to be started for this one. */
+  async answer(tips: readonly Oid[]): Promise<boolean | undefined> {
+    if (this.#isAsked) return undefined;
+    this.#isAsked = true;
+    const job = await this.#job;
+    return job && (await walked(job, tips));
+  }
+
+  /** Nobody asks any more. Resolves when git is gone. */
+  async end(): Promise<void> {
+    const job = await this.#job;
+    job?.end();
+    await job?.exit;
+  }
+}
+
+export interface MissingOptions {
+  /** One that was begun for these tips. */
+  readonly walk?: Walk | undefined;
   /** Do not take for granted that what existing refs reach is here. */
   readonly deep?: boolean;
   /** Ids that are known to exist (they came in this push): only what they reach is in question. */
@@ -69,7 +101,7 @@ interface MissingOptions {
 export async function missingObjects(
   place: ObjectPlace,
   oids: readonly Oid[],
-  { deep = false, existing = new Set() }: MissingOptions = {},
+  { deep = false, existing = new Set(), walk }: MissingOptions = {},
 ): Promise<Set<Oid>> {
   const wanted = [...new Set(oids)];
   if (wanted.length === 0) return new Set();
@@ -80,9 +112,11 @@ export async function missingObjects(
   for (const oid of unsure) if (!present.has(oid)) missing.add(oid);
   const tips = wanted.filter((oid) => !missing.has(oid));
   let checksLeft = maxConnectivityChecks;
+  const isConnected = async (group: readonly Oid[]): Promise<boolean> =>
+    (await walk?.answer(group)) ?? (await walked(await startWalk(place, deep), group));
   const visit = async (group: readonly Oid[]): Promise<void> => {
     if (group.length === 0) return;
-    if (checksLeft-- > 0 && (await isConnected(place, group, deep))) return;
+    if (checksLeft-- > 0 && (await isConnected(group))) return;
     const [only] = group;
     if (group.length === 1 && only !== undefined) missing.add(only);
     else if (checksLeft <= 0) for (const oid of group) missing.add(oid);
@@ -95,45 +129,20 @@ export async function missingObjects(
   return missing;
 }
 
-async function isConnected(
-  { git, directory, env = {} }: ObjectPlace,
-  tips: readonly Oid[],
-  deep: boolean,
-): Promise<boolean> {
+function startWalk({ git, directory, env = {} }: ObjectPlace, deep: boolean): Promise<Job> {
   const known = deep ? [] : ["--not", "--all"];
   // --ignore-missing: a damaged ref of ours must not make every push look incomplete.
-  const result = await git.run(["rev-list", "--objects", "--quiet", "--ignore-missing", "--stdin", ...known], {
-    directory,
-    env,
-    input: tips.map((oid) => `${checkedOid(oid)}\n`).join(""),
-  });
-  // Killed, it has said nothing about the objects.
-  if (result.code === undefined) throw new GitError("rev-list", result);
-  return result.code === 0;
+  const args = ["rev-list", "--objects", "--quiet", "--ignore-missing", "--stdin", ...known] as const;
+  return git.start(args, { directory, env, stdin: true });
 }
 
-/** The largest object of the place's own object directory, and the types of those asked for. Streams: there may be millions. */
-export async function surveyObjects(
-  place: ObjectPlace,
-  interesting: ReadonlySet<Oid>,
-): Promise<{ readonly largestBytes: number; readonly types: ReadonlyMap<Oid, ObjectType> }> {
-  const { git, directory, env = {} } = place;
-  const job = await git.start(["cat-file", "--batch-all-objects", "--batch-check", "--unordered"], { directory, env });
-  const types = new Map<Oid, ObjectType>();
-  let largestBytes = 0;
-  let rest = "";
-  for await (const chunk of job.stdout) {
-    const lines = (rest + String(chunk)).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) {
-      const [oid = "", type, size] = line.split(" ");
-      largestBytes = Math.max(largestBytes, Number(size));
-      if (interesting.has(oid as Oid)) types.set(oid as Oid, type as ObjectType);
-    }
-  }
+async function walked(job: Job, tips: readonly Oid[]): Promise<boolean> {
+  job.stdout.resume();
+  job.stdin?.end(tips.map((oid) => `${checkedOid(oid)}\n`).join(""));
   const exit = await job.exit;
-  if (exit.code !== 0) throw new Error(`git cat-file failed: ${exit.stderr}`);
-  return { largestBytes, types };
+  // Killed, it has said nothing about the objects.
+  if (exit.code === undefined) throw new GitError("rev-list", exit);
+  return exit.code === 0;
 }
 
 /** Bytes on disk of what refs below `prefix` reach and branches and tags do not; undefined when git cannot tell. */
@@ -147,76 +156,146 @@ export async function bytesOnlyReachedBy({ git, directory }: ObjectPlace, prefix
   return result.code === 0 && Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
-/** Of all indexes of a repository, some 30,000 objects; git maps what is larger, and is asked. */
-const maxIndexBytes = 2 ** 20;
+// ---- what files tell without a git process -----------------------------------------------------------------------
+// A process takes milliseconds, ten times as many while strangers keep every core busy; these look-ups take microseconds. They
+// read at once and little: each wait for the disk would be a turn of an event loop that is busy. Where anything is larger or
+// other than expected, git is asked. Nothing is unpacked.
+
+/** Of all indexes of a repository, some 30,000 objects: these are read whole. In larger ones a few names are looked up. */
+export const maxIndexBytes = 2 ** 20;
 const maxIndexes = 50;
+const maxLookUps = 256;
 const magicOfVersion2 = "ff744f6300000002";
 const headerBytes = 8;
 const namesAt = headerBytes + 256 * 4;
 
 /**
- * Which objects a repository lacks for sure, read from its files: a look into pack indexes instead of a git process. Most
- * questions are about commits that have not come yet (a state before its push, pull requests that wait), and while
- * strangers keep every core busy a process takes ten times as long as a read. Reads at once and little: each wait for the
- * disk would be a turn of an event loop that is busy. Of these ids, all of the repository's format, those that are not in the
- * object directory; an id that is not among them may be here or not.
+ * Of these ids, all of the repository's format, those that are not in the object directory; an id that is not among them
+ * may be here or not. Most questions are about commits that have not come yet: a state before its push, pull requests that wait.
  */
 export function absentObjects(objectDirectory: string, oids: readonly Oid[]): ReadonlySet<Oid> {
   try {
     // Loose ones first: git packs an object before it removes the loose file.
     const folders = new Set(readdirSync(objectDirectory));
-    const [first] = oids;
-    if (first === undefined) return new Set();
-    const indexes = readIndexes(join(objectDirectory, "pack"), first.length / 2);
-    if (!indexes) return new Set();
-    return new Set(
-      oids.filter((oid) => !folders.has(oid.slice(0, 2)) && !indexes.some((index) => isInIndex(index, oid))),
-    );
+    const isAbsent = lookUp(objectDirectory, oids, (oid, isInPack) => !folders.has(oid.slice(0, 2)) && !isInPack);
+    return isAbsent ?? new Set();
   } catch {
     // A repack has just replaced a pack and the object may be in the new one, or nothing can be read: git will say.
     return new Set();
   }
 }
 
-/** Undefined: one of them is not as expected, or they are too large to be read here. */
-function readIndexes(folder: string, nameBytes: number): readonly Buffer[] | undefined {
-  const paths = readdirSync(folder)
-    .filter((name) => name.endsWith(".idx"))
-    .map((name) => join(folder, name));
-  if (paths.length > maxIndexes) return undefined;
-  let bytes = 0;
-  for (const path of paths) bytes += statSync(path).size;
-  if (bytes > maxIndexBytes) return undefined;
-  const indexes: Buffer[] = [];
-  for (const path of paths) {
-    const index = readFileSync(path);
-    if (!isWellFormed(index, nameBytes)) return undefined;
-    indexes.push(index);
+/** Whether all of these are in the object directory; false may also mean that git has to be asked. */
+export function arePresent(objectDirectory: string, oids: readonly Oid[]): boolean {
+  try {
+    const isLoose = (oid: Oid): boolean => existsSync(join(objectDirectory, oid.slice(0, 2), oid.slice(2)));
+    const present = lookUp(objectDirectory, oids, (oid, isInPack) => isInPack || isLoose(oid));
+    return present?.size === new Set(oids).size;
+  } catch {
+    return false;
   }
-  return indexes;
 }
 
-function isWellFormed(index: Buffer, nameBytes: number): boolean {
-  if (index.length < namesAt || index.toString("hex", 0, headerBytes) !== magicOfVersion2) return false;
-  return index.length >= namesAt + endOf(index, 255) * nameBytes;
+/** Those that pass. Undefined: the indexes are not as expected, or this would take long. */
+function lookUp(
+  objectDirectory: string,
+  oids: readonly Oid[],
+  passes: (oid: Oid, isInPack: boolean) => boolean,
+): ReadonlySet<Oid> | undefined {
+  const [first] = oids;
+  if (first === undefined) return new Set();
+  const indexes: PackIndex[] = [];
+  try {
+    const folder = join(objectDirectory, "pack");
+    const paths = readdirSync(folder)
+      .filter((name) => name.endsWith(".idx"))
+      .map((name) => join(folder, name));
+    if (paths.length > maxIndexes) return undefined;
+    const bytes = paths.reduce((sum, path) => sum + statSync(path).size, 0);
+    if (bytes > maxIndexBytes && paths.length * oids.length > maxLookUps) return undefined;
+    const open = bytes > maxIndexBytes ? fileBytes : heldBytes;
+    for (const path of paths) indexes.push(new PackIndex(open(path), first.length / 2));
+    if (!indexes.every((index) => index.isWhole)) return undefined;
+    return new Set(
+      oids.filter((oid) =>
+        passes(
+          oid,
+          indexes.some((index) => index.find(oid) !== undefined),
+        ),
+      ),
+    );
+  } finally {
+    for (const { bytes } of indexes) bytes.close();
+  }
 }
 
-/** How many objects have a name whose first byte is this or a smaller one. */
-const endOf = (index: Buffer, firstByte: number): number => index.readUInt32BE(headerBytes + firstByte * 4);
+interface Bytes {
+  readonly length: number;
+  /** Valid until the next call. */
+  at(from: number, count: number): Buffer;
+  close(): void;
+}
 
-function isInIndex(index: Buffer, oid: Oid): boolean {
-  const name = Buffer.from(oid, "hex");
-  const nameBytes = name.length;
-  const first = name.readUInt8(0);
-  let low = first === 0 ? 0 : endOf(index, first - 1);
-  let high = endOf(index, first);
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    const at = namesAt + middle * nameBytes;
-    const order = name.compare(index, at, at + nameBytes);
-    if (order === 0) return true;
-    if (order < 0) high = middle;
-    else low = middle + 1;
+export function heldBytes(path: string): Bytes {
+  const bytes = readFileSync(path);
+  return { length: bytes.length, at: (from, count) => bytes.subarray(from, from + count), close: () => undefined };
+}
+
+function fileBytes(path: string): Bytes {
+  const file = openSync(path, "r");
+  const buffer = Buffer.alloc(64);
+  const at = (from: number, count: number): Buffer => {
+    if (readSync(file, buffer, 0, count, from) < count) throw new RangeError("the file is too short");
+    return buffer.subarray(0, count);
+  };
+  return { length: fstatSync(file).size, at, close: () => closeSync(file) };
+}
+
+/** The index of a pack: its objects by name, and where in the pack each begins. */
+export class PackIndex {
+  constructor(
+    readonly bytes: Bytes,
+    readonly nameBytes: number,
+  ) {}
+
+  /** It is of version 2, and not cut off. */
+  get isWhole(): boolean {
+    if (this.bytes.length < namesAt || this.bytes.at(0, headerBytes).toString("hex") !== magicOfVersion2) return false;
+    return this.bytes.length >= this.#offsetsAt + this.count * 4;
   }
-  return false;
+
+  get count(): number {
+    return this.#endOf(255);
+  }
+
+  get #offsetsAt(): number {
+    const checksumBytes = 4;
+    return namesAt + this.count * (this.nameBytes + checksumBytes);
+  }
+
+  /** How many objects have a name whose first byte is this or a smaller one. */
+  #endOf(firstByte: number): number {
+    return this.bytes.at(headerBytes + firstByte * 4, 4).readUInt32BE();
+  }
+
+  /** Its place among the names. */
+  find(oid: Oid): number | undefined {
+    const name = Buffer.from(oid, "hex");
+    const first = name.readUInt8(0);
+    let low = first === 0 ? 0 : this.#endOf(first - 1);
+    let high = this.#endOf(first);
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const order = name.compare(this.bytes.at(namesAt + middle * this.nameBytes, this.nameBytes));
+      if (order === 0) return middle;
+      if (order < 0) high = middle;
+      else low = middle + 1;
+    }
+    return undefined;
+  }
+
+  /** Where in the pack the object with that place begins. In packs beyond 2 GiB it is something else. */
+  offset(place: number): number {
+    return this.bytes.at(this.#offsetsAt + place * 4, 4).readUInt32BE();
+  }
 }

@@ -12,15 +12,23 @@ import { link, mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promis
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Clock } from "../base/clock.js";
-import { ifPresent, isMissing, makeDirectory, removeAll, replaceFile, syncPath } from "../base/durable-files.js";
+import {
+  ifPresent,
+  isMissing,
+  makeDirectory,
+  removeAll,
+  replaceFile,
+  syncedBytes,
+  syncPath,
+} from "../base/durable-files.js";
 import type { PackBasis, StoredPack } from "../catalogue/packs.js";
 import type { EventId } from "../nostr/event.js";
 import type { Oid } from "../nostr/nip34.js";
 import type { Transaction } from "../store/port.js";
 import type { JobLimits } from "./launcher.js";
-import { missingObjects, type ObjectPlace, objectTypes } from "./objects.js";
-import { packParts, packsIn, quarantinePrefix, unclaimedFolder } from "./repository-files.js";
-import { checkedOid, type Git, type GitEnvironment, GitError, toleratedFaults } from "./run.js";
+import { type MissingOptions, missingObjects, type ObjectPlace, objectTypes } from "./objects.js";
+import { packParts, quarantinePrefix, unclaimedFolder } from "./repository-files.js";
+import { checkedOid, type Git, type GitCall, type GitEnvironment, GitError, toleratedFaults } from "./run.js";
 
 /** git splits this variable at colons unless an entry is quoted. */
 export const alternatePath = (path: string): string => (/[":\\]/.test(path) ? JSON.stringify(path) : path);
@@ -89,8 +97,8 @@ export class QuarantineDirectory {
   }
 
   /** Which of these are not here, or do not have everything they reach, in the repository and this quarantine together. */
-  missingObjects(oids: readonly Oid[], existing?: ReadonlySet<Oid>): Promise<Set<Oid>> {
-    return missingObjects(this.place, oids, existing ? { existing } : {});
+  missingObjects(oids: readonly Oid[], options?: MissingOptions): Promise<Set<Oid>> {
+    return missingObjects(this.place, oids, options);
   }
 
   get packFolder(): string {
@@ -111,13 +119,11 @@ export class QuarantineDirectory {
       for (const path of linked.reverse()) await rm(path, { force: true });
     };
     try {
-      for (const pack of await packsIn(this.packFolder)) {
-        for (const suffix of packParts) {
-          const to = join(folder, pack + suffix);
-          if (!(await linkInPlace(join(this.packFolder, pack + suffix), to))) continue;
-          linked.push(to);
-          bytes += (await stat(to)).size;
-        }
+      for (const { name, bytes: size } of await this.#synced()) {
+        const to = join(folder, name);
+        if (!(await linkInPlace(join(this.packFolder, name), to))) continue;
+        linked.push(to);
+        bytes += size;
       }
       await syncPath(folder);
       return { ...nothingPlaced, bytes, takeBack };
@@ -125,6 +131,21 @@ export class QuarantineDirectory {
       await takeBack();
       throw error;
     }
+  }
+
+  /**
+   * The files of its packs, on disk, in the order in which git may see them. All are synced at once, which is one wait for the
+   * disk; index-pack would sync one after the other, and one of them twice.
+   */
+  async #synced(): Promise<{ readonly name: string; readonly bytes: number }[]> {
+    const present = new Set(await readdir(this.packFolder));
+    const names = [...present]
+      .filter((name) => name.endsWith(".idx"))
+      .flatMap((name) => packParts.map((suffix) => name.replace(/\.idx$/, suffix)))
+      .filter((name) => present.has(name));
+    return await Promise.all(
+      names.map(async (name) => ({ name, bytes: await syncedBytes(join(this.packFolder, name)) })),
+    );
   }
 
   /** Removes everything; safe to call after migrate. */
@@ -155,6 +176,9 @@ async function linkInPlace(from: string, to: string): Promise<boolean> {
   }
   return false;
 }
+
+/** For index-pack: its files are synced when they go into place, and what does not need not be on disk. */
+export const notSynced: NonNullable<GitCall["settings"]> = { "core.fsync": "none" };
 
 interface CopyOptions {
   /** Objects that nobody checked yet: git's strict check is made on the way, and a fault throws. */
@@ -188,6 +212,7 @@ export async function copyObjects(
   const indexing = await into.git.start(["index-pack", "--stdin", "--fix-thin", ...check], {
     directory: into.repositoryDirectory,
     env: alone ? into.aloneEnvironment : into.writingEnvironment,
+    settings: notSynced,
     limits,
     stdin: true,
   });

@@ -1,14 +1,15 @@
 // Takes a pack from a stream into a quarantine, within budgets (git-http.md, "Budgets"; threats.md row 6). The header
 // tells the number of objects before git is started; bytes are counted as they pass; git itself runs under limits of
-// memory and time; object sizes are looked up afterwards. Never holds more than a few chunks. Used by pushes, and for the
+// memory and time; object sizes are looked up afterwards, in the files of a small pack, by git in those of others. Never holds more than a few chunks. Used by pushes, and for the
 // objects of a bare repository that some other program made.
 
-import { dirname } from "node:path";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { sizeText } from "../base/text.js";
-import type { Oid } from "../nostr/nip34.js";
-import { missingObjects, type ObjectPlace, type ObjectType, surveyObjects } from "./objects.js";
+import { type Oid, oidDigits } from "../nostr/nip34.js";
+import { heldBytes, maxIndexBytes, missingObjects, type ObjectPlace, type ObjectType, PackIndex } from "./objects.js";
 import type { PackBudgets, PushRefusalCode, Refused } from "./push-types.js";
-import { alternatePath, type QuarantineDirectory } from "./quarantine.js";
+import { alternatePath, notSynced, type QuarantineDirectory } from "./quarantine.js";
 import type { GitRepository } from "./repository.js";
 import { formatIn } from "./repository-files.js";
 import { checkedOid, toleratedFaults } from "./run.js";
@@ -21,6 +22,7 @@ interface ReceivedPack {
 }
 
 const headerBytes = 12;
+const fewObjects = 200;
 /** What index-pack --strict keeps for each object. */
 const indexPackBytesAnObject = 256;
 const indexPackCpuSeconds = 600;
@@ -63,20 +65,21 @@ export async function receivePack(
       `the push has ${objects} objects, at most ${budgets.pushMaxObjects} are taken at once`,
     );
   }
-  const job = await quarantine.git.start(
-    ["index-pack", "--stdin", "--fix-thin", `--strict=${toleratedFaults}`, `--max-input-size=${budgets.pushMaxBytes}`],
-    {
-      directory: quarantine.repositoryDirectory,
-      env: quarantine.writingEnvironment,
-      limits: {
-        wallClockMs: options.wallClockMs,
-        cpuSeconds: indexPackCpuSeconds,
-        memoryBytes: budgets.gitMemoryBytes + objects * indexPackBytesAnObject,
-      },
-      signal: options.signal,
-      stdin: true,
+  const limits = [`--strict=${toleratedFaults}`, `--max-input-size=${budgets.pushMaxBytes}`];
+  // Threads are not worth starting for a few objects.
+  const threads = objects > fewObjects ? [] : ["--threads=1"];
+  const job = await quarantine.git.start(["index-pack", "--stdin", "--fix-thin", ...threads, ...limits], {
+    directory: quarantine.repositoryDirectory,
+    env: quarantine.writingEnvironment,
+    settings: notSynced,
+    limits: {
+      wallClockMs: options.wallClockMs,
+      cpuSeconds: indexPackCpuSeconds,
+      memoryBytes: budgets.gitMemoryBytes + objects * indexPackBytesAnObject,
     },
-  );
+    signal: options.signal,
+    stdin: true,
+  });
   job.stdout.resume();
   const { stdin } = job;
   let gone = false;
@@ -121,8 +124,12 @@ export async function receivePack(
     return refused("missing-objects", `the push lacks object ${lacking.slice(0, 8)}: push from a complete clone`);
   }
   if (exit.code !== 0) return refused("bad-objects", explain(exit.stderr));
+  const { repositoryDirectory, packFolder } = quarantine;
+  const nameBytes = oidDigits[formatIn(repositoryDirectory)] / 2;
+  const small = surveySmallPack(packFolder, nameBytes, interesting, budgets.maxObjectBytes);
+  if (small) return { ok: true, bytes: quarantine.packBytes, types: small };
   const { largestBytes, types } = await surveyObjects(
-    { git: quarantine.git, directory: quarantine.repositoryDirectory, env: quarantine.aloneEnvironment },
+    { git: quarantine.git, directory: repositoryDirectory, env: quarantine.aloneEnvironment },
     interesting,
   );
   if (largestBytes > budgets.maxObjectBytes) {
@@ -133,6 +140,141 @@ export async function receivePack(
     );
   }
   return { ok: true, bytes: quarantine.packBytes, types };
+}
+
+/** The largest object of the place's own object directory, and the types of those asked for. Streams: there may be millions. */
+async function surveyObjects(
+  place: ObjectPlace,
+  interesting: ReadonlySet<Oid>,
+): Promise<{ readonly largestBytes: number; readonly types: ReadonlyMap<Oid, ObjectType> }> {
+  const { git, directory, env = {} } = place;
+  const job = await git.start(["cat-file", "--batch-all-objects", "--batch-check", "--unordered"], { directory, env });
+  const types = new Map<Oid, ObjectType>();
+  let largestBytes = 0;
+  let rest = "";
+  for await (const chunk of job.stdout) {
+    const lines = (rest + String(chunk)).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const [oid = "", type, size] = line.split(" ");
+      largestBytes = Math.max(largestBytes, Number(size));
+      if (interesting.has(oid as Oid)) types.set(oid as Oid, type as ObjectType);
+    }
+  }
+  const exit = await job.exit;
+  if (exit.code !== 0) throw new Error(`git cat-file failed: ${exit.stderr}`);
+  return { largestBytes, types };
+}
+
+const maxPackBytes = 2 ** 20;
+const maxObjects = 4_000;
+const maxChain = 64;
+
+interface Facts {
+  readonly type: ObjectType;
+  /** Unpacked, it has at most so many bytes. */
+  readonly maxBytes: number;
+}
+
+const wholeTypes: Readonly<Record<number, ObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };
+const offsetDelta = 6;
+const nameDelta = 7;
+
+/**
+ * The types of some objects of the one pack in a folder, which index-pack has just checked. Undefined: there is none, it is not
+ * small, or an object in it may be larger than is allowed; then git is asked.
+ */
+export function surveySmallPack(
+  folder: string,
+  nameBytes: number,
+  interesting: ReadonlySet<Oid>,
+  maxObjectBytes: number,
+): ReadonlyMap<Oid, ObjectType> | undefined {
+  try {
+    const names = readdirSync(folder).filter((name) => name.endsWith(".idx"));
+    const [name] = names;
+    if (name === undefined || names.length > 1) return undefined;
+    const packPath = join(folder, name.replace(/idx$/, "pack"));
+    if (statSync(join(folder, name)).size > maxIndexBytes || statSync(packPath).size > maxPackBytes) return undefined;
+    const index = new PackIndex(heldBytes(join(folder, name)), nameBytes);
+    if (!index.isWhole || index.count > maxObjects) return undefined;
+    const pack = new PackHeaders(readFileSync(packPath), index);
+    for (let place = 0; place < index.count; place++) {
+      const facts = pack.at(index.offset(place));
+      if (!facts || facts.maxBytes > maxObjectBytes) return undefined;
+    }
+    const types = new Map<Oid, ObjectType>();
+    for (const oid of interesting) {
+      const place = index.find(oid);
+      const facts = place === undefined ? undefined : pack.at(index.offset(place));
+      if (facts) types.set(oid, facts.type);
+    }
+    return types;
+  } catch {
+    // Whatever is wrong with the files, git says it better.
+    return undefined;
+  }
+}
+
+/** What stands before each object of a pack: its type and its size, or those of the delta that makes it from another. */
+class PackHeaders {
+  readonly #known = new Map<number, Facts>();
+
+  constructor(
+    private readonly bytes: Buffer,
+    private readonly index: PackIndex,
+  ) {}
+
+  /** Undefined: too many deltas lie on one another, or it is made from an object that is not in the pack. */
+  at(offset: number): Facts | undefined {
+    const deltas: { readonly offset: number; readonly size: number }[] = [];
+    let at = offset;
+    while (deltas.length <= maxChain) {
+      const header = this.#known.get(at) ?? this.#read(at);
+      if (header === undefined) return undefined;
+      if ("type" in header) return this.#upon(header, at, deltas);
+      deltas.push({ offset: at, size: header.size });
+      at = header.base;
+    }
+    return undefined;
+  }
+
+  /** Each step of a delta copies at most the whole of what it is made from, or brings 127 bytes, and is itself a byte or more. */
+  #upon(whole: Facts, at: number, deltas: readonly { readonly offset: number; readonly size: number }[]): Facts {
+    this.#known.set(at, whole);
+    let facts = whole;
+    for (const { offset, size } of [...deltas].reverse()) {
+      facts = { type: facts.type, maxBytes: size * Math.max(facts.maxBytes, 127) };
+      this.#known.set(offset, facts);
+    }
+    return facts;
+  }
+
+  #read(offset: number): Facts | { readonly size: number; readonly base: number } | undefined {
+    let at = offset;
+    let byte = this.bytes.readUInt8(at++);
+    const type = (byte >> 4) & 7;
+    let size = byte & 15;
+    for (let weight = 16; byte & 0x80; weight *= 128) {
+      byte = this.bytes.readUInt8(at++);
+      size += (byte & 0x7f) * weight;
+    }
+    const whole = wholeTypes[type];
+    if (whole) return { type: whole, maxBytes: size };
+    if (type === nameDelta) {
+      const name = this.bytes.toString("hex", at, at + this.index.nameBytes) as Oid;
+      const place = this.index.find(name);
+      return place === undefined ? undefined : { size, base: this.index.offset(place) };
+    }
+    if (type !== offsetDelta) return undefined;
+    byte = this.bytes.readUInt8(at++);
+    let back = byte & 0x7f;
+    while (byte & 0x80) {
+      byte = this.bytes.readUInt8(at++);
+      back = (back + 1) * 128 + (byte & 0x7f);
+    }
+    return { size, base: offset - back };
+  }
 }
 
 /** git's first complaint, as one printable line that no client mistakes for a missing repository. */

@@ -17,7 +17,7 @@ import {
   settle,
   updatesOf,
 } from "./decide-push.js";
-import { type ObjectType, objectTypes } from "./objects.js";
+import { type ObjectType, objectTypes, Walk } from "./objects.js";
 import type {
   CandidateState,
   CommandVerdict,
@@ -38,6 +38,8 @@ import type { GitRepository } from "./repository.js";
 import type { RefUpdate } from "./repository-refs.js";
 
 const maxRounds = 3;
+/** What git checks in less time than it takes to start the next one. */
+const smallPackBytes = 2 ** 20;
 
 export async function receivePush(
   repositories: Repositories,
@@ -56,6 +58,8 @@ export async function receivePush(
 class Push {
   /** Commands whose objects are not good enough, found out after the pack came. */
   readonly #objectFaults = new Map<PushCommand, CommandVerdict>();
+  /** Begun when all of a small pack was here, while git still checks it. */
+  #walk: Walk | undefined;
 
   constructor(
     readonly repositories: Repositories,
@@ -100,6 +104,7 @@ class Push {
     try {
       return await this.#withQuarantine(quarantine, authority, decision);
     } finally {
+      await this.#walk?.end();
       await quarantine.drop();
     }
   }
@@ -144,7 +149,12 @@ class Push {
     const first = request.first.length > 0 ? request.first : await request.next();
     if (first && request.commands.some(({ new: to }) => to !== undefined)) {
       const budgets = packBudgetsFor(authority, decision, request.budgets);
-      const source = { first, next: request.next };
+      const next = async (): Promise<Buffer | undefined> => {
+        const chunk = await request.next();
+        if (!chunk && quarantine.packBytes <= smallPackBytes) this.#walk ??= new Walk(quarantine.place);
+        return chunk;
+      };
+      const source = { first, next };
       const received = await receivePack(quarantine, source, budgets, tips, request);
       if (!received.ok) {
         const isWhy = received.code === "too-large" && budgets.why !== "";
@@ -179,7 +189,8 @@ class Push {
   ): Promise<void> {
     const others = [...tips].filter((oid) => !arrived.has(oid));
     const types = new Map([...arrived, ...(await objectTypes(quarantine.place, others))]);
-    const missing = await quarantine.missingObjects([...tips], new Set(types.keys()));
+    const options = { existing: new Set(types.keys()), walk: this.#walk };
+    const missing = await quarantine.missingObjects([...tips], options);
     for (const command of moving) {
       const { new: to, ref } = command;
       if (to === undefined) continue;

@@ -3,6 +3,7 @@
 // which repositories there are, and directories are copies (shared-packs.ts): one that is missing here says nothing.
 
 import { randomBytes } from "node:crypto";
+import { statSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
@@ -236,7 +237,8 @@ export class Repositories {
   async exists(address: RepositoryAddress): Promise<boolean> {
     const { packs } = this.#context;
     if (packs) return await packs.listed.exists(address);
-    return (await ifPresent(stat(join(this.open(address).directory, "HEAD")))) !== undefined;
+    // At once: every event about a repository asks, and a wait for the disk would be a turn of an event loop that may be busy.
+    return statSync(join(this.open(address).directory, "HEAD"), { throwIfNoEntry: false }) !== undefined;
   }
 
   /** Gone at once (renamed away), then removed. `isUnwanted` is asked when nobody can make it; false: it stays. */

@@ -11,6 +11,7 @@ import {
   makeDirectory,
   removeAll,
   replaceFile,
+  replaceUnderLock,
   syncPath,
   writeSynced,
 } from "../base/durable-files.js";
@@ -300,8 +301,13 @@ export async function readRefFiles(directory: string): Promise<RefsOnDisk> {
   return { head, refs, unpeeled: [...unpeeled], broken: loose.broken };
 }
 
-export async function readHead(directory: string): Promise<RefName> {
-  const text = (await ifPresent(readFile(join(directory, "HEAD"), "utf8"))) ?? "";
+export const readHead = async (directory: string): Promise<RefName> => branchIn((await headFile(directory)) ?? "");
+
+/** Undefined: without it git does not take the directory for a repository. */
+export const headFile = (directory: string): Promise<string | undefined> =>
+  ifPresent(readFile(join(directory, "HEAD"), "utf8"));
+
+export function branchIn(text: string): RefName {
   const branch = text.startsWith("ref: ") ? text.slice("ref: ".length).trim() : "";
   return isRefName(branch) ? branch : (unbornBranch as RefName);
 }
@@ -362,4 +368,24 @@ async function collectNames(directory: string, folder: string, names: RefName[])
     if (entry.isDirectory()) await collectNames(directory, name, names);
     else if (entry.isFile() && isRefName(name)) names.push(name);
   }
+}
+
+/** More than this is git's work: it locks all of them before it writes the first. */
+const maxLooseRefs = 16;
+
+/**
+ * Writes these refs as git would: most changes are one branch, and starting git takes longer than all the rest of its way into the
+ * files. Under the ref lock. False: git has to, because one is to go, they are many, or something is in the way (a lock that was
+ * left, a folder with the ref's name); those that are written then are written once more. Not synced.
+ */
+export async function writeLooseRefs(
+  directory: string,
+  updates: readonly { readonly ref: RefName; readonly to: Oid | undefined }[],
+): Promise<boolean> {
+  if (updates.length > maxLooseRefs || updates.some(({ to }) => to === undefined)) return false;
+  for (const { ref, to } of updates) {
+    if (!isRefName(ref) || !isOid(to)) throw new RangeError("not a ref and an object id");
+    if (!(await replaceUnderLock(join(directory, ref), `${to}\n`))) return false;
+  }
+  return true;
 }

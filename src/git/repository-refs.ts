@@ -3,7 +3,7 @@
 // of its own: tables, locks and counters are in the RepositoryContext all repositories share, so that a thousand
 // repositories cost nothing while nobody looks.
 
-import { readFile, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
 import { ifPresent, replaceFile, syncBelow, syncPath } from "../base/durable-files.js";
@@ -13,16 +13,19 @@ import { anyRef, readRefs } from "../catalogue/refs.js";
 import { formatOf, type ObjectFormat, type Oid, type RefName } from "../nostr/nip34.js";
 import type { Store } from "../store/port.js";
 import type { RepositoryAddress } from "./address.js";
-import { type ObjectPlace, objectTypes, peelTags } from "./objects.js";
+import { arePresent, type ObjectPlace, objectTypes, peelTags } from "./objects.js";
 import type { RefAlignment } from "./ref-tables.js";
 import { emptyTables, type RefTable, type RefTables } from "./ref-tables.js";
 import {
+  branchIn,
   formatIn,
   hasOurConfig,
+  headFile,
   readHead,
   readRefFiles,
   sweepRefLocks,
   sweepRepositoryFiles,
+  writeLooseRefs,
 } from "./repository-files.js";
 import { checkedOid, type Git, GitError, type GitResult } from "./run.js";
 import type { SharedPacks } from "./shared-packs.js";
@@ -242,16 +245,18 @@ export class RepositoryRefs {
       else behind.delete(this.key);
       mark = left ?? mark;
     };
-    if ((await ifPresent(readFile(join(this.directory, "HEAD")))) === undefined) return settle();
+    const head = await headFile(this.directory);
+    if (head === undefined) return settle();
     const table = await this.#table();
     // No row speaks of it: its files are not ours to change.
     if (table.version === 0) return settle();
-    if ((await readHead(this.directory)) !== table.head) {
+    if (branchIn(head) !== table.head) {
       await replaceFile(join(this.directory, "HEAD"), `ref: ${table.head}\n`);
     }
     const known = work.names && [...work.names].map((ref) => ({ ref, to: table.refs.get(ref)?.oid }));
     let written = known?.map(({ ref }) => ref);
-    let result = await this.#write(known ?? (await this.#differences(table)));
+    const isWritten = known !== undefined && this.#hasObjects(known) && (await writeLooseRefs(this.directory, known));
+    let result = isWritten ? nothingToWrite : await this.#write(known ?? (await this.#differences(table)));
     // Somebody changed the files, or git was killed and may have written some of them or all. Nobody else writes refs now: a
     // lock that is here is one that was left.
     if (result.code !== 0) {
@@ -274,6 +279,12 @@ export class RepositoryRefs {
     else alignment.add(this, written && new Set(written));
   }
 
+  /** Whatever is not surely here, git looks for before it writes the ref. */
+  #hasObjects(updates: readonly RefUpdate[]): boolean {
+    const oids = updates.flatMap(({ to }) => to ?? []);
+    return arePresent(join(this.directory, "objects"), oids);
+  }
+
   /** Without refs that git would not hold: their objects are lost, and hunted. */
   async #possible(updates: readonly RefUpdate[]): Promise<RefUpdate[]> {
     const types = await objectTypes(
@@ -287,8 +298,8 @@ export class RepositoryRefs {
   }
 
   /** One `update-ref --stdin`, whatever the files say now. */
-  async #write(updates: readonly RefUpdate[]): Promise<Pick<GitResult, "code" | "signal" | "stderr" | "timedOut">> {
-    if (updates.length === 0) return { code: 0, signal: undefined, stderr: "", timedOut: false };
+  async #write(updates: readonly RefUpdate[]): Promise<Written> {
+    if (updates.length === 0) return nothingToWrite;
     // git checks each ref alone: `refs/heads/a` cannot go in the transaction in which `refs/heads/a/b` comes.
     const deletions = updates.filter(({ to }) => to === undefined);
     const others = updates.filter(({ to }) => to !== undefined);
@@ -310,6 +321,10 @@ export class RepositoryRefs {
     await ifPresent(syncPath(this.directory));
   }
 }
+
+type Written = Pick<GitResult, "code" | "signal" | "stderr" | "timedOut">;
+
+const nothingToWrite: Written = { code: 0, signal: undefined, stderr: "", timedOut: false };
 
 const instruction = ({ ref, to }: RefUpdate): string =>
   to === undefined ? `delete ${ref}\n` : `update ${ref} ${checkedOid(to)}\n`;

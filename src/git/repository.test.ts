@@ -387,7 +387,8 @@ describe("repository", () => {
   it("a git that was killed is followed by another, and when that is killed too the files follow in the background", async (context) => {
     const repository = await fresh();
     const [one, two] = [await commit(repository, "1"), await commit(repository, "2")];
-    await repository.updateRefs([{ ref: main, to: one }]);
+    const old = "refs/heads/old" as RefName;
+    await repository.updateRefs([main, old].map((ref) => ({ ref, to: one })));
     await repositories.alignment.flush();
     const run = git.run.bind(git);
     let kills = 0;
@@ -399,17 +400,24 @@ describe("repository", () => {
       }
       return result;
     });
-    await repository.updateRefs([{ ref: main, to: two }]);
+    // What goes is git's to write, and what comes with it.
+    await repository.updateRefs([
+      { ref: main, to: two },
+      { ref: old, to: undefined },
+    ]);
     mocked.mock.restore();
     assert.ok(kills > 0);
     assert.equal((await repository.refs()).refs.get(main)?.oid, two, "the rows are written");
     await repository.bringInLine();
     assert.equal(await onDisk(repository, main), two);
+    assert.equal(await onDisk(repository, old), undefined);
   });
 
   it("a git that ended before anybody listened to it is noticed, and its work done by another", async (context) => {
     const repository = await fresh();
     const one = await commit(repository, "1");
+    const old = "refs/heads/old" as RefName;
+    await repository.updateRefs([{ ref: old, to: one }]);
     const start = git.start.bind(git);
     let ended = 0;
     context.mock.method(git, "start", async (...args: Parameters<typeof start>) => {
@@ -421,9 +429,28 @@ describe("repository", () => {
       await isClosed;
       return job;
     });
-    await repository.updateRefs([{ ref: main, to: one }]);
+    await repository.updateRefs([
+      { ref: main, to: one },
+      { ref: old, to: undefined },
+    ]);
     assert.equal(ended, 1);
     assert.equal((await repository.refs()).refs.get(main)?.oid, one);
+    assert.equal(await onDisk(repository, main), one);
+  });
+
+  it("a change of a few refs starts no process; a lock that was left in the way is swept, and git writes them", async () => {
+    const repository = await fresh();
+    const [one, two] = [await commit(repository, "1"), await commit(repository, "2")];
+    const side = "refs/heads/some/side" as RefName;
+    started = 0;
+    await repository.updateRefs([main, side].map((ref) => ({ ref, to: one })));
+    assert.equal(started, 0);
+    assert.equal((await git.mustRun(["rev-parse", side], repository)).toString().trim(), one, "git reads it");
+    await writeFile(join(repository.directory, `${main}.lock`), "");
+    await repository.updateRefs([{ ref: main, to: two }]);
+    assert.equal(await onDisk(repository, main), two);
+    assert.equal(existsSync(join(repository.directory, `${main}.lock`)), false);
+    assert.deepEqual(await repository.mendFiles(), []);
   });
 
   it("moves HEAD only to a branch that exists", async () => {

@@ -30,6 +30,7 @@ const points: Readonly<Record<string, number>> = {
   "every repository is planned, nothing is committed": 2,
   "refs and events are about to be committed": 1,
   "refs and events are committed, git's refs are not in line": 1,
+  "a branch is in one repository's files, not yet in the others'": 1,
   "git update-ref runs": 1,
   "git's refs are in line, they are not synced": 1,
   "refs and events are written everywhere": 1,
@@ -55,6 +56,7 @@ interface Scene {
   readonly first: string;
   readonly second: string;
   readonly state: SignedEvent;
+  readonly hasOld: boolean;
 }
 
 describe("kill -9 loses nothing acknowledged", () => {
@@ -83,7 +85,7 @@ describe("kill -9 loses nothing acknowledged", () => {
       const server = successor ?? (await startFor(index));
       successor = undefined;
       try {
-        const { scene, pushed } = await pushUntilKilled(server, index);
+        const { scene, pushed } = await pushUntilKilled(server, index, point.includes("update-ref"));
         assert.ok(await until(() => processesIn(folder).length === 0), "its git processes ended with it");
         successor = await startFor(index + 1);
         await checkAfter(await Story.on(successor), scene, pushed);
@@ -98,6 +100,8 @@ describe("kill -9 loses nothing acknowledged", () => {
 async function pushUntilKilled(
   server: ChildServer,
   seed: number,
+  /** A branch goes with the second state: that is git's to write. */
+  hasOld: boolean,
 ): Promise<{ readonly scene: Scene; readonly pushed: boolean }> {
   const story = await Story.on(server);
   const [alice, bob] = [new Person(), new Person()];
@@ -105,14 +109,14 @@ async function pushUntilKilled(
   await story.accepted(listing(alice));
   const work = await story.workingCopy();
   const first = await work.commit(`one ${seed}`);
-  await story.state(alice, "safe", { "refs/heads/main": first });
-  await work.must("push", "-q", story.url(alice, "safe"), "main");
+  await story.state(alice, "safe", { "refs/heads/main": first, ...(hasOld && { "refs/heads/old": first }) });
+  await work.must("push", "-q", story.url(alice, "safe"), "main", ...(hasOld ? ["main:old"] : []));
   await story.accepted(listing(bob));
   const second = await work.commit(`two ${seed}`);
   const state = stateEvent(alice, "safe", { "refs/heads/main": second });
   server.child.kill("SIGUSR2");
   assert.ok(await until(() => server.log().includes(armedText)));
-  const scene = { alice, bob, work, first, second, state };
+  const scene = { alice, bob, work, first, second, state, hasOld };
   story.relay.send("EVENT", state);
   const isHeld = await until(
     () => story.relay.heard.some(([verb, id]) => verb === "OK" && id === state.id) || server.child.signalCode !== null,
@@ -125,11 +129,13 @@ async function pushUntilKilled(
 }
 
 async function checkAfter(story: Story, scene: Scene, wasPushed: boolean): Promise<void> {
-  const { alice, bob, work, first, second, state } = scene;
+  const { alice, bob, work, first, second, state, hasOld } = scene;
   const refs = await Promise.all([alice, bob].map((owner) => story.advertised(owner, "safe")));
   const isServed = await story.isServed(state);
   if (wasPushed) assert.ok(isServed, "the push was acknowledged");
   for (const shown of refs) assert.equal(shown["refs/heads/main"], isServed ? second : first, "states and refs agree");
+  const old = hasOld && !isServed ? first : undefined;
+  for (const shown of refs) assert.equal(shown["refs/heads/old"], old, "states and refs agree");
   for (const owner of [alice, bob]) {
     const directory = story.directory(owner, "safe");
     const fsck = await runProgram("git", [`--git-dir=${directory}`, "fsck", "--strict"]);

@@ -79,6 +79,7 @@ export const methodPoints: Readonly<Record<string, MethodPoint>> = {
 /** Points between two steps inside one function: a file got its new name. */
 export const renamePoints: Readonly<Record<string, RegExp>> = {
   "a pack is in place, its index is not": /\/objects\/pack\/[^/]*\.pack$/,
+  "a branch is in one repository's files, not yet in the others'": /\.git\/refs\/heads\/[^/]+$/,
   "a new HEAD is in place": /\.git\/HEAD$/,
   "unclaimed data has its tip": /\/unclaimed\/[^/]*\/tip$/,
 };
