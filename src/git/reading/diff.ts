@@ -182,3 +182,25 @@ export async function patchOf(section: Buffer, most: number): Promise<Patch> {
   }
   return { isBinary, hunks, added, removed, isCut, lines };
 }
+
+/** What was taken away stands beside what came in its place. */
+export function splitRows(
+  lines: readonly DiffLine[],
+): (readonly [old: DiffLine | undefined, fresh: DiffLine | undefined])[] {
+  const rows: [DiffLine | undefined, DiffLine | undefined][] = [];
+  let [removed, added]: [DiffLine[], DiffLine[]] = [[], []];
+  const flush = (): void => {
+    for (let index = 0; index < Math.max(removed.length, added.length); index++)
+      rows.push([removed[index], added[index]]);
+    [removed, added] = [[], []];
+  };
+  for (const line of lines) {
+    if (line.type === "note") continue;
+    if (line.type === "same" || (line.type === "removed" && added.length > 0)) flush();
+    if (line.type === "removed") removed.push(line);
+    else if (line.type === "added") added.push(line);
+    else rows.push([line, line]);
+  }
+  flush();
+  return rows;
+}

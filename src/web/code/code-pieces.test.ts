@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { DiffLine } from "../../git/reading/diff.js";
+import { type DiffLine, splitRows } from "../../git/reading/diff.js";
 import { archivedOf } from "./archive.js";
 import { changedPairs } from "./colours/painted.js";
-import { splitRows } from "./diff-view.js";
 import { foundFiles } from "./find-page.js";
 import { graphColumn, graphOf } from "./graph.js";
 

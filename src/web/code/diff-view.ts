@@ -1,7 +1,7 @@
 // A diff as markup: a list of what changed, then each file folded or open, line by line or old and new side by side, with
 // the words that were changed marked.
 
-import { type Diff, type DiffLine, diffBounds, type FileChange, type Hunk } from "../../git/reading/diff.js";
+import { type Diff, type DiffLine, diffBounds, type FileChange, type Hunk, splitRows } from "../../git/reading/diff.js";
 import { count, counted, foreign, type Html, html } from "../html.js";
 import { htmlOfMany } from "../long-markup.js";
 import type { WordMarks } from "./colours/painted.js";
@@ -120,28 +120,6 @@ const looks: Readonly<Record<DiffLine["type"], string>> = { added: "add", remove
 
 const lineView = (line: DiffLine, marks: WordMarks | undefined): Html =>
   html`<tr class="${looks[line.type]}"><td>${line.old}</td><td>${line.new}</td><td>${signs[line.type]}${markedLine(line.text, marks?.get(line))}</td></tr>\n`;
-
-/** What was taken away stands beside what came in its place. */
-export function splitRows(
-  lines: readonly DiffLine[],
-): (readonly [old: DiffLine | undefined, fresh: DiffLine | undefined])[] {
-  const rows: [DiffLine | undefined, DiffLine | undefined][] = [];
-  let [removed, added]: [DiffLine[], DiffLine[]] = [[], []];
-  const flush = (): void => {
-    for (let index = 0; index < Math.max(removed.length, added.length); index++)
-      rows.push([removed[index], added[index]]);
-    [removed, added] = [[], []];
-  };
-  for (const line of lines) {
-    if (line.type === "note") continue;
-    if (line.type === "same" || (line.type === "removed" && added.length > 0)) flush();
-    if (line.type === "removed") removed.push(line);
-    else if (line.type === "added") added.push(line);
-    else rows.push([line, line]);
-  }
-  flush();
-  return rows;
-}
 
 async function splitHunk(hunk: Hunk, marks: WordMarks | undefined): Promise<Html> {
   const side = (line: DiffLine | undefined, number: number | undefined): Html =>

@@ -2,7 +2,7 @@
 
 import { KeptValues } from "../../../base/kept-values.js";
 import { othersFirst } from "../../../base/others-first.js";
-import type { Diff, DiffLine } from "../../../git/reading/diff.js";
+import { type Diff, type DiffLine, splitRows } from "../../../git/reading/diff.js";
 import type { Html } from "../../html.js";
 import { languageOf } from "./languages.js";
 import { paintingLines } from "./painted-lines.js";
@@ -59,25 +59,8 @@ const maxPairs = 5_000;
 const maxPairedCharacters = 1_000_000;
 
 /** Lines that were taken away and those that stand in their place, one by one. */
-export function changedPairs(lines: readonly DiffLine[]): [old: DiffLine, fresh: DiffLine][] {
-  const pairs: [DiffLine, DiffLine][] = [];
-  let [removed, added]: [DiffLine[], DiffLine[]] = [[], []];
-  const flush = (): void => {
-    removed.forEach((old, index) => {
-      const fresh = added[index];
-      if (fresh) pairs.push([old, fresh]);
-    });
-    [removed, added] = [[], []];
-  };
-  for (const line of lines) {
-    if (line.type === "note") continue;
-    if (line.type === "same" || (line.type === "removed" && added.length > 0)) flush();
-    if (line.type === "removed") removed.push(line);
-    else if (line.type === "added") added.push(line);
-  }
-  flush();
-  return pairs;
-}
+export const changedPairs = (lines: readonly DiffLine[]): [old: DiffLine, fresh: DiffLine][] =>
+  splitRows(lines).flatMap(([old, fresh]) => (old && fresh && old !== fresh ? [[old, fresh]] : []));
 
 function marksOf(pairs: readonly (readonly [DiffLine, DiffLine])[], figures: Int32Array): Map<DiffLine, Ranges> {
   const marks = new Map<DiffLine, Ranges>();
