@@ -23,6 +23,7 @@ export class Asker {
   #bytes = 0;
   #isAnswered = false;
   #answered: (answer: Omit<Answer, "ms">) => void = () => undefined;
+  #refused: (error: Error) => void = () => undefined;
 
   private constructor(socket: Socket) {
     this.#socket = socket;
@@ -38,8 +39,9 @@ export class Asker {
     const frame = frameOf(`["REQ","q",${filter}]`);
     this.#rows = 0;
     this.#bytes = 0;
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       const began = performance.now();
+      this.#refused = reject;
       this.#answered = (answer) => resolve({ ms: performance.now() - began, ...answer });
       this.#socket.write(frame);
     });
@@ -81,7 +83,9 @@ export class Asker {
       const verb = start.toString("latin1", header + 2, header + seen);
       if (verb === "EV") this.#rows++;
       else if (verb === "EO") this.#isAnswered = true;
-      else throw new Error(`an unexpected message that begins with ${verb}`);
+      else if (verb === "CL") this.#refused(new Error("the question was refused with CLOSED"));
+      // AUTH and NOTICE are no answers.
+      else if (verb !== "AU" && verb !== "NO") throw new Error(`an unexpected message that begins with ${verb}`);
     }
   }
 }

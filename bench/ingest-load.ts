@@ -28,6 +28,7 @@ export interface IngestResult {
   readonly cpuMs: number;
 }
 
+const okAt = '["'.length;
 const idAt = '["OK","'.length;
 const idEnd = idAt + 64;
 const trueAt = idEnd + '",'.length;
@@ -63,6 +64,8 @@ async function run(load: IngestLoad): Promise<IngestResult> {
       client.onText = (payload) => {
         const id = payload.toString("latin1", idAt, idEnd);
         const at = sentAt.get(id);
+        // AUTH and NOTICE are no answers.
+        if (payload[okAt] !== 0x4f) return;
         if (at === undefined) throw new Error(payload.toString());
         sentAt.delete(id);
         took.push(performance.now() - at);

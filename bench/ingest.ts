@@ -18,7 +18,7 @@ const oneByOne = 500;
 const signaturesMs = 1_500;
 
 /** Signatures one thread checks in a second, as the machine is now. */
-function signaturesPerSecond(engine: SchnorrEngine): number {
+export function signaturesPerSecond(engine: SchnorrEngine): number {
   const packed = packSignatures(Array.from({ length: 100 }, () => signedEvent()));
   let checked = 0;
   const began = performance.now();
@@ -27,6 +27,12 @@ function signaturesPerSecond(engine: SchnorrEngine): number {
     checked += 100;
   }
   return (checked / (performance.now() - began)) * 1_000;
+}
+
+/** The limit is the library's own: each signature with its public key made ready anew. */
+export async function bareEngine(): Promise<SchnorrEngine> {
+  const native = await loadNative(libraryNames(), 0);
+  return native.ok ? native.engine : wasmEngine;
 }
 
 /** From a process of its own. */
@@ -96,9 +102,7 @@ export const ingestBenchmark: Benchmark = {
   name: "ingest",
   async run() {
     const corpus = signedIssues(warmUp + measured + oneByOne, hostedRepository);
-    // The limit is the library's own: each signature with its public key made ready anew.
-    const native = await loadNative(libraryNames(), 0);
-    const engine = native.ok ? native.engine : wasmEngine;
+    const engine = await bareEngine();
     process.stderr.write(`corpus ${corpus.fingerprint}, ${corpus.events} events; ${engine.name}\n`);
     return [...(await ingest(corpus, "all", engine)), ...(await ingest(corpus, "grasp", engine))];
   },

@@ -11,6 +11,10 @@ export interface BenchRow {
   readonly ratio?: number;
   readonly target?: string;
   readonly met?: boolean;
+  /** What other servers needed for the same, by name. */
+  readonly beside?: Readonly<Record<string, string>>;
+  /** The numbers behind all of them. */
+  readonly figures?: Readonly<Record<string, object>>;
 }
 
 /** Of benchmarks that can be larger or smaller; each has its own usual ones. */

@@ -57,6 +57,7 @@ export const raisedSettings = (domain: string): Record<string, string> => ({
   NGIT_GIT_DOMAIN_RATE: "100000",
   NGIT_GIT_DOMAIN_CONCURRENT: "10",
 });
+
 const peerWaitMs = 120_000;
 
 export function runScene(scene: Scene): Promise<SceneResult> {

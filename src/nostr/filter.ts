@@ -36,7 +36,9 @@ type ParsedFilter = { readonly ok: true; readonly filter: Filter } | Refusal;
 
 function listOf<T>(value: unknown, check: (item: unknown) => item is T): T[] | undefined {
   if (!Array.isArray(value) || !value.every(check)) return undefined;
-  return [...new Set(value as T[])];
+  if (value.length < 2) return value as T[];
+  const once = new Set(value as T[]);
+  return once.size === value.length ? (value as T[]) : [...once];
 }
 
 const isKind = (value: unknown): value is number => isWhole(value) && value <= maxKind;

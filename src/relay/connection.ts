@@ -135,10 +135,27 @@ class ConcurrencyLimit {
     try {
       return await work();
     } finally {
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#free++;
+      this.#leave();
     }
+  }
+
+  /** For work that may be done at once: undefined then. */
+  run(work: () => Promise<void> | undefined): Promise<void> | undefined {
+    if (this.#free === 0) return this.pass(async () => work());
+    this.#free--;
+    let running: Promise<void> | undefined;
+    try {
+      running = work();
+    } finally {
+      if (!running) this.#leave();
+    }
+    return running?.finally(() => this.#leave());
+  }
+
+  #leave(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#free++;
   }
 }
 

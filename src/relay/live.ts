@@ -192,8 +192,8 @@ interface Filed<Owner> {
   lookedAtIn: number;
   /** Looked at before the matcher is: most candidates that do not match fail here, at the price of one look. */
   readonly kinds: readonly number[] | undefined;
-  /** What is left to see when the values it is filed under led here. */
-  readonly matches: Matcher;
+  /** What is left to see when the values it is filed under led here. Made for the first event that comes: most never see one. */
+  matches: Matcher | undefined;
 }
 
 const fewKinds = 8;
@@ -238,7 +238,7 @@ export class SubscriptionIndex<Owner extends object> {
     for (const filter of filters) {
       if (matchesNothing(filter)) continue;
       const kinds = filter.kinds && filter.kinds.length <= fewKinds ? filter.kinds : undefined;
-      const one = { place, filter, lookedAtIn: 0, kinds, matches: matcherOf(restOf(filter), "often") };
+      const one: Filed<Owner> = { place, filter, lookedAtIn: 0, kinds, matches: undefined };
       place.filed.push(one);
       this.#file(one, put);
     }
@@ -298,6 +298,7 @@ export class SubscriptionIndex<Owner extends object> {
     if (place.isGone || place.seenIn === this.#matches || one.lookedAtIn === this.#matches) return;
     if (kinds !== undefined && !kinds.includes(event.kind)) return;
     one.lookedAtIn = this.#matches;
+    one.matches ??= matcherOf(restOf(one.filter), "often");
     if (!one.matches(event)) return;
     place.seenIn = this.#matches;
     this.#found.push(place.owner);

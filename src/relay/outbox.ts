@@ -246,6 +246,11 @@ export class Outbox {
 
   /** About a full slab, and a shared text whole. Frames of our own are joined: the kernel is asked once for them all. */
   #takeBatch(): readonly Piece[] {
+    if (this.#full.length === 1) {
+      const all = this.#full;
+      this.#full = [];
+      return all;
+    }
     let bytes = 0;
     let count = 0;
     let isShared = false;

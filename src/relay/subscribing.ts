@@ -27,7 +27,8 @@ export class Subscribing {
     this.#held = connection.place.budgets.filters.open(connection.place.ip);
   }
 
-  async subscribe(id: string, filters: readonly Filter[]): Promise<void> {
+  /** Undefined: it is answered. */
+  subscribe(id: string, filters: readonly Filter[]): Promise<void> | undefined {
     const { queries, place } = this.#connection;
     const { outbox, parts, live, visit } = place;
     const limits = parts.limits;
@@ -35,7 +36,10 @@ export class Subscribing {
     const values = filters.reduce((sum, filter) => sum + valuesOf(filter), 0);
     const bytes = subscriptionBytes + filters.reduce((sum, filter) => sum + bytesOf(filter), 0);
     const refusal = this.#mayOpen(filters.length, values, bytes, limits);
-    if (refusal) return outbox.send(closedBy(id, refusal));
+    if (refusal) {
+      outbox.send(closedBy(id, refusal));
+      return undefined;
+    }
     const subscription = new Subscription(id, filters, {
       store: parts.store,
       live,
@@ -47,12 +51,18 @@ export class Subscribing {
     this.#values += values;
     this.#filters += filters.length;
     try {
-      await queries.pass(() => subscription.run());
+      return queries.run(() => subscription.run())?.catch((error: unknown) => this.#failed(subscription, error));
     } catch (error) {
-      if (this.#open.get(id)?.subscription !== subscription) return;
-      this.unsubscribe(id);
-      outbox.send(closedBy(id, this.#connection.failed(error)));
+      this.#failed(subscription, error);
+      return undefined;
     }
+  }
+
+  #failed(subscription: Subscription, error: unknown): void {
+    const { id } = subscription;
+    if (this.#open.get(id)?.subscription !== subscription) return;
+    this.unsubscribe(id);
+    this.#connection.place.outbox.send(closedBy(id, this.#connection.failed(error)));
   }
 
   unsubscribe(id: string): void {

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { LoopTurns } from "../base/clock.js";
 import type { VerifiedEvent } from "../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing } from "../nostr/filter.js";
-import type { Sequence, Store } from "../store/port.js";
+import type { Sequence, StopSign, Store, StoredRow } from "../store/port.js";
 import { noLongerWanted } from "./connection.js";
 import type { RelayLimits } from "./limits.js";
 import type { Live, LiveEvent } from "./live.js";
@@ -97,13 +97,13 @@ interface SubscriptionParts {
   readonly answers: LoopTurns;
 }
 
-export class Subscription {
+export class Subscription implements StopSign {
   readonly id: string;
   readonly #filters: readonly Filter[];
   readonly #parts: SubscriptionParts;
   readonly #prefix: Buffer;
-  /** Until it is live: nothing is under way then that could be stopped. */
-  #stop: AbortController | undefined = new AbortController();
+  /** While it catches up. */
+  #reading: AbortController | undefined;
   #isClosed = false;
   /** What is stored is answered up to here; what comes later is live. */
   #boundary: Sequence;
@@ -131,7 +131,7 @@ export class Subscription {
 
   close(): void {
     this.#isClosed = true;
-    this.#stop?.abort(noLongerWanted);
+    this.#reading?.abort(noLongerWanted);
     this.#parts.live.remove(this.#offer);
     this.#buffered = [];
   }
@@ -151,42 +151,80 @@ export class Subscription {
     }
   };
 
-  /** Sends stored events and EOSE, then goes live. Ends early, silently, when closed. */
-  async run(): Promise<void> {
-    const stop = this.#stop;
-    if (!stop) return;
-    const looking = this.#parts.store.upToDate();
-    if (looking) {
-      // What another machine acknowledged before the REQ is stored here now; what was offered meanwhile is not sent twice.
-      await looking;
-      this.#boundary = this.#parts.live.position;
-      this.#sentUpTo = this.#boundary;
-    }
-    const answer = new StoredAnswer(this.#filters, this.#parts.limits);
-    if (answer.filters.length > 0) await this.#sendStored(answer, stop.signal);
-    if (this.#isClosed) return;
-    this.#parts.outbox.send({ type: "EOSE", subscription: this.id, hint: answer.hint });
-    if (this.#overflowed) await this.#catchUp(stop.signal);
-    if (this.#isClosed) return;
-    this.#goLive();
+  /** What stops its query: of signals thousands would be made a second. */
+  throwIfAborted(): void {
+    if (this.#isClosed) throw noLongerWanted;
   }
 
-  async #sendStored(answer: StoredAnswer, signal: AbortSignal): Promise<void> {
-    const { store, outbox, limits } = this.#parts;
-    const beforePage = (): Promise<void> | undefined => this.#roomForPage();
-    const options = { upTo: this.#boundary, pageRows: limits.pageRows, passingRows: true, beforePage, signal };
+  /** Sends stored events and EOSE, then goes live. Undefined: that is done. Ends early, silently, when closed. */
+  run(): Promise<void> | undefined {
+    const looking = this.#parts.store.upToDate();
+    return looking ? this.#runAfter(looking) : this.#answer();
+  }
+
+  /** What another machine acknowledged before the REQ is stored here then; what was offered meanwhile is not sent twice. */
+  async #runAfter(looking: Promise<void>): Promise<void> {
+    await looking;
+    this.#boundary = this.#parts.live.position;
+    this.#sentUpTo = this.#boundary;
+    await this.#answer();
+  }
+
+  #answer(): Promise<void> | undefined {
+    if (this.#isClosed) return undefined;
+    const answer = new StoredAnswer(this.#filters, this.#parts.limits);
+    const pages = answer.filters.length > 0 ? this.#pagesOf(answer) : undefined;
+    return pages ? this.#sendPages(pages, answer) : this.#answered(answer);
+  }
+
+  /** Undefined: they were few, and are sent. */
+  #pagesOf(answer: StoredAnswer): AsyncIterable<readonly StoredRow[]> | undefined {
+    const { store, limits } = this.#parts;
+    let room = this.#roomForPage();
+    const beforePage = (): Promise<void> | undefined => {
+      const first = room;
+      room = undefined;
+      return first ?? this.#roomForPage();
+    };
+    const options = {
+      upTo: this.#boundary,
+      pageRows: limits.pageRows,
+      passingRows: true,
+      beforePage,
+      signal: this,
+    };
+    if (room || answer.filters.length > 1) return store.query(answer.filters, options);
+    return store.queryAtOnce(answer.filters, options, (page) => {
+      for (const row of page) this.#send(row, answer);
+    });
+  }
+
+  #send(row: StoredRow, answer: StoredAnswer): void {
+    if (answer.take(row)) this.#parts.outbox.sendEvent(this.#prefix, row.json);
+  }
+
+  async #sendPages(pages: AsyncIterable<readonly StoredRow[]>, answer: StoredAnswer): Promise<void> {
     let sliceEndsMs = performance.now() + sliceMs;
-    for await (const page of store.query(answer.filters, options)) {
+    for await (const page of pages) {
       for (const row of page) {
-        if (answer.take(row)) outbox.sendEvent(this.#prefix, row.json);
+        this.#send(row, answer);
         // Every row is held against every filter: with many of both that is work, and others wait (threats.md row 35).
         if (answer.filters.length > 1 && performance.now() > sliceEndsMs) {
           await nextTurn();
           sliceEndsMs = performance.now() + sliceMs;
         }
-        if (signal.aborted) return;
+        if (this.#isClosed) return;
       }
     }
+    await this.#answered(answer);
+  }
+
+  #answered(answer: StoredAnswer): Promise<void> | undefined {
+    if (this.#isClosed) return undefined;
+    this.#parts.outbox.send({ type: "EOSE", subscription: this.id, hint: answer.hint });
+    if (this.#overflowed) return this.#catchUp();
+    this.#goLive();
+    return undefined;
   }
 
   /** Pages are handed over whole, so that all that waits for a slow reader is counted as what waits for it. */
@@ -197,14 +235,13 @@ export class Subscription {
   }
 
   /** Reads the feed from the dividing line until it has caught up with what is offered. */
-  async #catchUp(signal: AbortSignal): Promise<void> {
+  async #catchUp(): Promise<void> {
     const { store, live } = this.#parts;
     const matchers: Matcher[] = this.#filters
       .filter((filter) => filter.search === undefined)
       .map((filter) => matcherOf(filter, "often"));
     const reading = new AbortController();
-    const stopReading = () => reading.abort(noLongerWanted);
-    signal.addEventListener("abort", stopReading, { once: true });
+    this.#reading = reading;
     try {
       for await (const entries of store.feed(this.#sentUpTo, reading.signal, () => this.#roomForPage())) {
         for (const entry of entries) {
@@ -213,15 +250,15 @@ export class Subscription {
           }
           this.#sentUpTo = Math.max(this.#sentUpTo, entry.seq);
         }
-        if (signal.aborted) return;
+        if (this.#isClosed) return;
         // No await between this look and going live: what is committed later is offered.
         if (this.#sentUpTo >= live.position) {
-          this.#isLive = true;
+          this.#goLive();
           return;
         }
       }
     } finally {
-      signal.removeEventListener("abort", stopReading);
+      this.#reading = undefined;
       reading.abort(noLongerWanted);
     }
   }
@@ -230,7 +267,6 @@ export class Subscription {
     const waiting = this.#buffered;
     this.#buffered = [];
     this.#isLive = true;
-    this.#stop = undefined;
     for (const live of waiting) this.#deliver(live);
   }
 

@@ -17,6 +17,7 @@ export const ledStore = (store: Store, epoch: number): Store => ({
   has: (id) => store.has(id),
   latest: (address) => store.latest(address),
   query: (filters, options) => store.query(filters, options),
+  queryAtOnce: (filters, options, take) => store.queryAtOnce(filters, options, take),
   count: (filters, options) => store.count(filters, options),
   deletionOf: (event) => store.deletionOf(event),
   row: (table, key) => store.row(table, key),

@@ -76,8 +76,11 @@ export interface QueryOptions {
   readonly passingRows?: boolean;
   /** Waited for before each page is read, if it answers a promise. No row is held meanwhile. */
   readonly beforePage?: BeforePage;
-  readonly signal?: AbortSignal;
+  readonly signal?: StopSign;
 }
+
+/** What a query looks at between its steps. */
+export type StopSign = Pick<AbortSignal, "throwIfAborted">;
 
 /** Named rows beside the events, written in the same transactions. Values are JSON. Keys sort by UTF-8 bytes, up to 1,000 bytes. */
 export type TableName =
@@ -191,6 +194,15 @@ export interface Store extends Reader {
   transact<T>(work: (tx: Transaction) => Promise<T>, options?: TransactOptions): Promise<T>;
   /** Number of the newest change that readers can see. */
   readonly position: Sequence;
+  /**
+   * The same as `query` for a reader who has room for a page now. An answer that is one page and quickly found is given to
+   * `take` before this returns, and that was all (undefined); of others all pages are to be read from what it returns.
+   */
+  queryAtOnce(
+    filters: readonly Filter[],
+    options: QueryOptions,
+    take: (page: readonly StoredRow[]) => void,
+  ): AsyncIterable<readonly StoredRow[]> | undefined;
   /**
    * All changes after `after`: first history, then live, without gap. Entries of removed events are skipped.
    * `beforePage` is waited for before each page is read, if it answers a promise; no entry is held meanwhile.

@@ -117,6 +117,10 @@ export class ThreeNodes implements Store {
     yield* (await this.#next()).query(filters, options);
   }
 
+  queryAtOnce(filters: Parameters<Reader["query"]>[0], options: QueryOptions): AsyncGenerator<readonly StoredRow[]> {
+    return this.query(filters, options);
+  }
+
   async count(filters: Parameters<Reader["count"]>[0]): Promise<number> {
     return (await this.#next()).count(filters);
   }

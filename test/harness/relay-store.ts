@@ -32,6 +32,8 @@ export function watchedStore(clock: Clock): WatchedStore {
     rowsRead: 0,
     isShared: store.isShared,
     query,
+    // Nothing at once: each page can be held.
+    queryAtOnce: (filters, options) => query(filters, options),
     event: (id) => store.event(id),
     has: (id) => store.has(id),
     latest: (address) => store.latest(address),

@@ -36,6 +36,8 @@ export interface Backend {
   readonly applied: Applied | undefined;
   /** Entries of indexed rows after a place in the order. May contain rows that are also in a layer. */
   scan(term: string, after: Entry | undefined, since: number, until: number, max: number): Entry[];
+  /** True: it is known that nothing is listed under the tag, in layers neither. */
+  lacksTag(letter: string, value: string): boolean;
   seqOfId(id: EventId): Sequence | undefined;
   seqOfAddress(address: string): Sequence | undefined;
   /**

@@ -45,13 +45,16 @@ const rankOfAuthorAndKind = 5;
 const rankOfOtherLetter = 6;
 const rankOfAuthor = 7;
 
-export function planOf(filter: Filter): Plan {
-  const plan = planByFields(filter);
+/** Says of a tag that nothing is listed under it. */
+type LacksTag = (letter: string, value: string) => boolean;
+
+export function planOf(filter: Filter, lacksTag: LacksTag): Plan {
+  const plan = planByFields(filter, lacksTag);
   // Whose private events they are says the header.
   return filter.readers && plan.type === "terms" && plan.residual === "none" ? { ...plan, residual: "header" } : plan;
 }
 
-function planByFields(filter: Filter): Plan {
+function planByFields(filter: Filter, lacksTag: LacksTag): Plan {
   const { ids, authors, kinds, tags, search } = filter;
   if (ids) return { type: "ids", ids };
   const addresses = addressesOf(filter);
@@ -70,7 +73,7 @@ function planByFields(filter: Filter): Plan {
   const product = authors && kinds && authors.length * kinds.length <= maxProductTerms;
   const rankOfRest = product ? rankOfAuthorAndKind : authors ? rankOfAuthor : Number.POSITIVE_INFINITY;
   if (best && best.rank < rankOfRest) {
-    const values = tags?.get(best.name) ?? [];
+    const values = (tags?.get(best.name) ?? []).filter((value) => !lacksTag(best.name, value));
     if (
       kinds?.every((kind) => isListedByTagAndKind(best.name, kind)) &&
       kinds.length * values.length <= maxProductTerms
@@ -152,12 +155,12 @@ export class Stream {
     readonly lists: Lists,
     readonly term: string,
     readonly merged: MergedStreams,
+    first: Entry[],
   ) {
-    const { since, until, firstChunk } = merged;
-    this.#chunk = firstChunk;
-    this.#buffer = lists.scan(term, undefined, since, until, firstChunk);
-    this.#isLast = this.#buffer.length < firstChunk;
-    this.head = this.#buffer[0];
+    this.#chunk = merged.firstChunk;
+    this.#buffer = first;
+    this.#isLast = first.length < merged.firstChunk;
+    this.head = first[0];
   }
 
   /** How the tag that the term was made of is written in an event; kept, because every row of the list asks. */
@@ -195,8 +198,10 @@ export class MergedStreams {
 
   /** Opens one more list. */
   add(lists: Lists, term: string): void {
-    const stream = new Stream(lists, term, this);
-    if (stream.head !== undefined) this.#streams.add(-stream.head.time, stream);
+    const entries = lists.scan(term, undefined, this.since, this.until, this.firstChunk);
+    const [first] = entries;
+    // Most lists of a wide question are empty.
+    if (first) this.#streams.add(-first.time, new Stream(lists, term, this, entries));
   }
 
   next(): Entry | undefined {

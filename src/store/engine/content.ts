@@ -44,7 +44,13 @@ export class MemoryLayer {
   readonly #bySeq = new Map<Sequence, Row>();
   readonly #byId = new Map<EventId, Row>();
   readonly #byAddress = new Map<string, Row>();
+  readonly #comes: ((term: string) => void) | undefined;
   #textBytes = 0;
+
+  /** `comes` hears of each term before the first row is listed under it. */
+  constructor(comes?: (term: string) => void) {
+    this.#comes = comes;
+  }
 
   get size(): number {
     return this.#bySeq.size;
@@ -131,6 +137,7 @@ export class MemoryLayer {
   #insert(term: string, entry: Entry): void {
     const there = this.#lists.get(term);
     if (there === undefined) {
+      this.#comes?.(term);
       this.#lists.set(term, entry);
       return;
     }
@@ -282,6 +289,15 @@ export class Content {
     if (row) return this.#unlessHidden(row);
     const seq = this.backend.seqOfId(id);
     return seq === undefined ? undefined : this.row(seq, view);
+  }
+
+  /** True: nothing is listed under the tag. */
+  readonly lacksTag = (letter: string, value: string): boolean => this.backend.lacksTag(letter, value);
+
+  /** Where the event with an id is, whether or not a reader may see it. */
+  placeOfId(id: EventId, view: Sequence): Sequence | undefined {
+    const row = this.layers.active.withId(id, view) ?? this.layers.frozen?.withId(id, view);
+    return row ? row.seq : this.backend.seqOfId(id);
   }
 
   atAddress(address: string, view: Sequence): AnyRow | undefined {

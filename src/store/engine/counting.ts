@@ -4,10 +4,10 @@
 import type { NostrEvent } from "../../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing } from "../../nostr/filter.js";
 import type { TimedIds } from "../../nostr/negentropy/records.js";
-import type { Sequence } from "../port.js";
+import type { Sequence, StopSign } from "../port.js";
 import { MergedStreams, planOf, type Residual } from "./candidates.js";
 import type { Slice } from "./query.js";
-import { fullMatcher, queryPages, type Sight } from "./query.js";
+import { fullMatcher, PagedQuery, type Sight } from "./query.js";
 import { type Entry, expiring, matchable, Row } from "./row.js";
 
 /** Sequence numbers of events that have expired and are not swept yet. */
@@ -27,7 +27,7 @@ async function walk(
   residual: Residual,
   visit: (entry: Entry) => boolean,
   slice: Slice,
-  signal: AbortSignal | undefined,
+  signal: StopSign | undefined,
 ): Promise<boolean> {
   const { content, view, upTo } = sight;
   const expired = expiredNow(sight);
@@ -69,11 +69,12 @@ export async function countMatches(
   sight: Sight,
   filters: readonly Filter[],
   slice: Slice,
-  signal: AbortSignal | undefined,
+  signal: StopSign | undefined,
 ): Promise<number> {
   let count = 0;
   const [filter] = filters;
-  const plan = filter && filters.length === 1 && !matchesNothing(filter) ? planOf(filter) : undefined;
+  const plan =
+    filter && filters.length === 1 && !matchesNothing(filter) ? planOf(filter, sight.content.lacksTag) : undefined;
   if (filter && plan?.type === "terms" && filter.limit === undefined) {
     const visit = (): boolean => {
       count++;
@@ -83,7 +84,7 @@ export async function countMatches(
     return count;
   }
   const bounds = { limit: Number.POSITIVE_INFINITY, pageRows: 1_000, passingRows: true, signal };
-  for await (const page of queryPages(sight, filters, bounds, slice)) count += page.length;
+  for await (const page of new PagedQuery(sight, filters, bounds, slice).pages()) count += page.length;
   return count;
 }
 
@@ -92,12 +93,12 @@ export async function collectTimedIds(
   wanted: Filter,
   cap: number,
   slice: Slice,
-  signal: AbortSignal | undefined,
+  signal: StopSign | undefined,
 ): Promise<TimedIds | undefined> {
   const { limit: _ignored, ...filter } = wanted;
   const builder = new TimedIdsBuilder();
   if (matchesNothing(filter)) return builder.finish(sight, slice, signal);
-  const plan = planOf(filter);
+  const plan = planOf(filter, sight.content.lacksTag);
   if (plan.type === "terms") {
     const visit = (entry: Entry): boolean => {
       builder.add(entry);
@@ -107,7 +108,7 @@ export async function collectTimedIds(
     return builder.finish(sight, slice, signal);
   }
   const bounds = { limit: cap + 1, pageRows: 1_000, passingRows: true, signal };
-  for await (const page of queryPages(sight, [filter], bounds, slice)) {
+  for await (const page of new PagedQuery(sight, [filter], bounds, slice).pages()) {
     for (const { seq, created_at } of page) builder.add({ seq, time: created_at });
   }
   if (builder.length > cap) return undefined;
@@ -137,7 +138,7 @@ class TimedIdsBuilder {
     this.length++;
   }
 
-  async finish({ content }: Sight, slice: Slice, signal: AbortSignal | undefined): Promise<TimedIds> {
+  async finish({ content }: Sight, slice: Slice, signal: StopSign | undefined): Promise<TimedIds> {
     const { length } = this;
     const times = this.#times.subarray(0, length);
     const order = ascending(this.#seqs.subarray(0, length));

@@ -2,8 +2,9 @@
 // in short slices and lets others in between (performance.md, P2): nobody waits for somebody else's big answer.
 
 import type { Clock, LoopTurns } from "../../base/clock.js";
+import type { EventId } from "../../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing, searchMatcher } from "../../nostr/filter.js";
-import type { BeforePage, Sequence, StoredRow } from "../port.js";
+import type { BeforePage, Sequence, StopSign, StoredRow } from "../port.js";
 import type { PageMemory } from "./backend.js";
 import { firstChunkOf, MergedStreams, type Plan, planOf, type Stream, shortestOf } from "./candidates.js";
 import type { Content } from "./content.js";
@@ -110,7 +111,11 @@ class Candidates {
       if (row) found.push({ time: row.time, idHigh: row.idHigh, idLow: row.idLow, seq: row.seq });
       yield;
     };
-    if (plan.type === "ids") for (const id of plan.ids) yield* look(content.withId(id, view));
+    if (plan.type === "ids" && plan.ids.length === 1) {
+      // One alone has no order; whether it is to be seen is judged when it is read.
+      const seq = content.placeOfId(plan.ids[0] as EventId, view);
+      if (seq !== undefined) found.push({ time: 0, idHigh: 0, idLow: 0, seq });
+    } else if (plan.type === "ids") for (const id of plan.ids) yield* look(content.withId(id, view));
     else for (const address of plan.addresses) yield* look(content.atAddress(address, view));
     if (plan.type === "addresses") content.open(severalIdentifiers, this.#streams);
     found.sort(compareEntries);
@@ -121,8 +126,11 @@ class Candidates {
 
 class FilterCursor {
   readonly #candidates: Candidates;
-  readonly #matches: RowMatcher;
-  readonly #isWanted: ((header: DiskRow) => boolean) | undefined;
+  readonly #filter: Filter;
+  readonly #plan: Plan;
+  /** Made for the first candidate: a question that finds nothing asks for a thousand values in vain. */
+  #matches: RowMatcher | undefined;
+  #isWanted: ((header: DiskRow) => boolean) | undefined;
   #left: number;
   /** Found before, and not in memory any more. */
   #again: Entry | undefined;
@@ -136,10 +144,9 @@ class FilterCursor {
     readonly sight: Sight,
     filter: Filter,
   ) {
-    const plan = planOf(filter);
-    this.#candidates = new Candidates(sight, filter, plan);
-    this.#matches = rowMatcher(filter, plan);
-    this.#isWanted = headerMatcher(filter, plan);
+    this.#filter = filter;
+    this.#plan = planOf(filter, sight.content.lacksTag);
+    this.#candidates = new Candidates(sight, filter, this.#plan);
     this.#left = filter.limit ?? Number.POSITIVE_INFINITY;
   }
 
@@ -165,11 +172,20 @@ class FilterCursor {
   #judge(entry: Entry): AnyRow | undefined {
     const { content, view, upTo, nowSeconds } = this.sight;
     if (entry.seq > upTo) return undefined;
+    const matches = this.#matcher();
     const row = content.row(entry.seq, view, this.memory, this.#isWanted);
     if (!row) return undefined;
-    if (!isExpired(row, nowSeconds) && this.#matches(row, this.#candidates.list)) return row;
+    if (!isExpired(row, nowSeconds) && matches(row, this.#candidates.list)) return row;
     if (!(row instanceof Row)) this.memory?.untake();
     return undefined;
+  }
+
+  #matcher(): RowMatcher {
+    if (!this.#matches) {
+      this.#matches = rowMatcher(this.#filter, this.#plan);
+      this.#isWanted = headerMatcher(this.#filter, this.#plan);
+    }
+    return this.#matches;
   }
 
   /** The page is over, and its memory goes: what was found and not answered yet is read again for the next. */
@@ -181,55 +197,109 @@ class FilterCursor {
   }
 }
 
-interface QueryBounds {
+export interface QueryBounds {
   readonly limit: number;
   readonly pageRows: number;
   readonly passingRows: boolean;
   readonly beforePage?: BeforePage | undefined;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: StopSign | undefined;
 }
 
-export async function* queryPages(
-  sight: Sight,
-  filters: readonly Filter[],
-  { limit, pageRows, passingRows, beforePage, signal }: QueryBounds,
-  slice: Slice,
-): AsyncGenerator<readonly StoredRow[]> {
-  signal?.throwIfAborted();
-  const wanted = filters.filter((filter) => !matchesNothing(filter));
-  const cursors = wanted.map((filter) => new FilterCursor(sight, filter));
-  const memories = sight.content.pageMemories;
-  let left = limit;
-  for (;;) {
-    // Nothing is held while a reader makes room: a thousand of them may take as long as they like.
-    const room = beforePage?.();
-    if (room) await room;
-    signal?.throwIfAborted();
-    const memory = passingRows ? memories.borrow() : undefined;
+/** How a page came to its end: it is full, nothing comes after it, or the slice was over before. */
+type PageEnd = "full" | "last" | "later";
+
+/** A query on its way through its pages. */
+export class PagedQuery {
+  readonly #sight: Sight;
+  readonly #cursors: readonly FilterCursor[];
+  readonly #bounds: QueryBounds;
+  readonly #slice: Slice;
+  #left: number;
+  #memory: PageMemory | undefined;
+  #page: StoredRow[] = [];
+  #pageBytes = 0;
+
+  constructor(sight: Sight, filters: readonly Filter[], bounds: QueryBounds, slice: Slice) {
+    this.#sight = sight;
+    this.#bounds = bounds;
+    this.#slice = slice;
+    this.#left = bounds.limit;
+    this.#cursors = filters
+      .filter((filter) => !matchesNothing(filter))
+      .map((filter) => new FilterCursor(sight, filter));
+  }
+
+  /**
+   * The whole answer, if it is one page and found within a slice: `take` is called with it, and nothing is left
+   * (undefined). Otherwise answers the pages, from the first on. For who has room for a page.
+   */
+  atOnce(take: (page: readonly StoredRow[]) => void): AsyncGenerator<readonly StoredRow[]> | undefined {
+    this.#begin();
+    let isAnswered = false;
     try {
-      for (const cursor of cursors) cursor.memory = memory;
-      const page: StoredRow[] = [];
-      let pageBytes = 0;
-      let isLast = false;
-      while (page.length < pageRows && pageBytes < maxPageBytes) {
-        const row = left > 0 ? nextRow(cursors, slice) : undefined;
-        if (row === "later") await slice.rest(signal);
-        else if (!row) {
-          isLast = true;
-          break;
-        } else {
-          page.push(row);
-          pageBytes += row.size;
-          left--;
-        }
-      }
-      if (page.length > 0) yield page;
-      if (isLast || left === 0) return;
-      for (const cursor of cursors) cursor.leaveMemory();
+      const end = this.#fill();
+      if (end !== "last") return this.#pages(end);
+      isAnswered = true;
+      if (this.#page.length > 0) take(this.#page);
+      return undefined;
     } finally {
-      if (memory) memories.giveBack(memory);
+      if (isAnswered) this.#giveBack();
     }
-    await slice.rest(signal);
+  }
+
+  pages(): AsyncGenerator<readonly StoredRow[]> {
+    return this.#pages(undefined);
+  }
+
+  /** `begun`: how far the first page is already. */
+  async *#pages(begun: PageEnd | undefined): AsyncGenerator<readonly StoredRow[]> {
+    const { beforePage, signal } = this.#bounds;
+    signal?.throwIfAborted();
+    for (let first = begun; ; first = undefined) {
+      // Nothing is held while a reader makes room: a thousand of them may take as long as they like.
+      const room = first === undefined ? beforePage?.() : undefined;
+      if (room) await room;
+      signal?.throwIfAborted();
+      if (first === undefined) this.#begin();
+      try {
+        let end = first ?? this.#fill();
+        while (end === "later") {
+          await this.#slice.rest(signal);
+          end = this.#fill();
+        }
+        if (this.#page.length > 0) yield this.#page;
+        if (end === "last" || this.#left === 0) return;
+        for (const cursor of this.#cursors) cursor.leaveMemory();
+      } finally {
+        this.#giveBack();
+      }
+      await this.#slice.rest(signal);
+    }
+  }
+
+  #begin(): void {
+    this.#memory = this.#bounds.passingRows ? this.#sight.content.pageMemories.borrow() : undefined;
+    for (const cursor of this.#cursors) cursor.memory = this.#memory;
+    this.#page = [];
+    this.#pageBytes = 0;
+  }
+
+  #fill(): PageEnd {
+    const page = this.#page;
+    while (page.length < this.#bounds.pageRows && this.#pageBytes < maxPageBytes) {
+      const row = this.#left > 0 ? nextRow(this.#cursors, this.#slice) : undefined;
+      if (row === "later") return "later";
+      if (!row) return "last";
+      page.push(row);
+      this.#pageBytes += row.size;
+      this.#left--;
+    }
+    return "full";
+  }
+
+  #giveBack(): void {
+    if (this.#memory) this.#sight.content.pageMemories.giveBack(this.#memory);
+    this.#memory = undefined;
   }
 }
 
@@ -267,7 +337,7 @@ export class Slice {
     return this.clock.monotonicMs() - this.#startedMs > sliceMs;
   }
 
-  async rest(signal?: AbortSignal): Promise<void> {
+  async rest(signal?: StopSign): Promise<void> {
     await this.turns.rest();
     signal?.throwIfAborted();
     this.#startedMs = this.clock.monotonicMs();

@@ -18,7 +18,7 @@ import type { EngineTable } from "./backend.js";
 import type { Content } from "./content.js";
 import { countMatches } from "./counting.js";
 import { type DeletionMark, deletionCovering } from "./deletions.js";
-import { defaultPageRows, queryPages, type Sight, Slice } from "./query.js";
+import { defaultPageRows, PagedQuery, type Sight, Slice } from "./query.js";
 import { type AnyRow, isExpired } from "./row.js";
 
 export abstract class Reading implements Reader {
@@ -51,22 +51,17 @@ export abstract class Reading implements Reader {
 
   async *query(filters: readonly Filter[], options: QueryOptions = {}): AsyncGenerator<readonly StoredRow[]> {
     this.assertOpen();
-    const bounds = {
-      limit: options.limit ?? Number.POSITIVE_INFINITY,
-      pageRows: options.pageRows ?? defaultPageRows,
-      passingRows: options.passingRows ?? false,
-      beforePage: options.beforePage,
-      signal: options.signal,
-    };
-    for await (const page of queryPages(
-      this.sight(options.upTo),
-      filters,
-      bounds,
-      new Slice(this.clock, this.content.turns),
-    )) {
-      this.assertOpen();
-      yield page;
-    }
+    yield* this.#whileOpen(this.#paged(filters, options).pages());
+  }
+
+  queryAtOnce(
+    filters: readonly Filter[],
+    options: QueryOptions,
+    take: (page: readonly StoredRow[]) => void,
+  ): AsyncIterable<readonly StoredRow[]> | undefined {
+    this.assertOpen();
+    const rest = this.#paged(filters, options).atOnce(take);
+    return rest && this.#whileOpen(rest);
   }
 
   async count(filters: readonly Filter[], options: Pick<QueryOptions, "signal"> = {}): Promise<number> {
@@ -133,6 +128,24 @@ export abstract class Reading implements Reader {
   protected sight(upTo?: Sequence): Sight {
     const { content, view } = this;
     return { content, view, upTo: Math.min(upTo ?? view, view), nowSeconds: unixSeconds(this.clock) };
+  }
+
+  #paged(filters: readonly Filter[], options: QueryOptions): PagedQuery {
+    const bounds = {
+      limit: options.limit ?? Number.POSITIVE_INFINITY,
+      pageRows: options.pageRows ?? defaultPageRows,
+      passingRows: options.passingRows ?? false,
+      beforePage: options.beforePage,
+      signal: options.signal,
+    };
+    return new PagedQuery(this.sight(options.upTo), filters, bounds, new Slice(this.clock, this.content.turns));
+  }
+
+  async *#whileOpen(pages: AsyncGenerator<readonly StoredRow[]>): AsyncGenerator<readonly StoredRow[]> {
+    for await (const page of pages) {
+      this.assertOpen();
+      yield page;
+    }
   }
 
   #unlessExpired(row: AnyRow | undefined): StoredEvent | undefined {

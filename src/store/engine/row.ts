@@ -186,6 +186,7 @@ export const ofKind = (kind: number): string => `k${kind}`;
 export const ofAuthor = (pubkey: Pubkey): string => `p${pubkey}`;
 export const ofAuthorAndKind = (pubkey: Pubkey, kind: number): string => `q${pubkey}${kind}`;
 export const ofTag = (letter: string, value: string): string => `#${letter}${value}`;
+export const isOfTag = (term: string): boolean => term[0] === "#";
 /** Those of one kind under a tag: a pull request among a hundred thousand comments costs what is found. */
 export const ofTagAndKind = (letter: string, value: string, kind: number): string => `&${letter}${kind}:${value}`;
 /** How a tag that `ofTag` or `ofTagAndKind` made a term of begins in an event's JSON text. */

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Database as LmdbTable, open, type RootDatabase } from "lmdb";
 import type { Entry } from "../engine/row.js";
-import { readEntry } from "./rows.js";
+import { entryBytes, readEntry, readTerm, type TermKey, writeTerm } from "./rows.js";
 
 type Table = LmdbTable<Buffer, Uint8Array>;
 
@@ -21,6 +21,13 @@ export interface Database {
    * call: a filter of 1,000 values makes 1,000 calls, and a range that is made anew costs more than its look-up.
    */
   entriesBetween(start: Buffer, end: Buffer): (limit: number) => Entry[];
+  /** How many index entries there are. */
+  entryCount(): number;
+  /**
+   * Tells of up to `most` terms of the type that `from` begins with, from that key on; answers the key to go on from, or
+   * undefined at the end.
+   */
+  termsFrom(from: Buffer, most: number, found: (term: TermKey) => void): Buffer | undefined;
   /** id → sequence. */
   readonly ids: Table;
   /** digest of an address → sequence. */
@@ -48,6 +55,8 @@ export function openDatabase(path: string, readOnly = false): Database {
   const table = (name: string): Table => root.openDB(name, { encoding: "binary", keyEncoding: "binary" });
   // The same binary keys; but what is read of them becomes an entry at once, without a buffer between.
   const entries = root.openDB<Buffer, Uint8Array>("entries", entryOptions);
+  // And once more, for who wants to know the terms.
+  const terms = root.openDB<Buffer, Uint8Array>("entries", termOptions);
   return {
     log: table("log"),
     entries,
@@ -59,6 +68,8 @@ export function openDatabase(path: string, readOnly = false): Database {
         return found;
       };
     },
+    entryCount: () => (entries.getStats() as { readonly entryCount: number }).entryCount,
+    termsFrom: (from, most, found) => termsFrom(terms, from, most, found),
     ids: table("ids"),
     addresses: table("addresses"),
     rows: table("rows"),
@@ -68,16 +79,40 @@ export function openDatabase(path: string, readOnly = false): Database {
   };
 }
 
-const entryOptions = {
-  encoding: "binary",
-  keyEncoder: {
-    writeKey(key: Uint8Array, target: Uint8Array, start: number): number {
-      target.set(key, start);
-      return start + key.length;
-    },
-    readKey: readEntry,
-  },
-} as const;
+function writeKey(key: Uint8Array, target: Uint8Array, start: number): number {
+  target.set(key, start);
+  return start + key.length;
+}
+
+const entryOptions = { encoding: "binary", keyEncoder: { writeKey, readKey: readEntry } } as const;
+const termOptions = { encoding: "binary", keyEncoder: { writeKey, readKey: readTerm } } as const;
+
+/** Entries of one term that are read before the rest of them is passed over. */
+const passedOverAfter = 16;
+
+function termsFrom(table: Table, from: Buffer, most: number, found: (term: TermKey) => void): Buffer | undefined {
+  const type = from[0] as number;
+  const range = table.getKeys({ start: from, end: Buffer.of(type + 1) }) as Iterable<unknown> as Iterable<TermKey>;
+  let last: TermKey | undefined;
+  let same = 0;
+  let told = 0;
+  for (const term of range) {
+    if (last && term.high === last.high && term.low === last.low) {
+      if (++same < passedOverAfter) continue;
+      break;
+    }
+    if (told === most) break;
+    found(term);
+    told++;
+    same = 0;
+    last = term;
+  }
+  if (!last || (told < most && same < passedOverAfter)) return undefined;
+  // Behind all entries of the last term: no entry is as long.
+  const behind = Buffer.alloc(entryBytes + 1, 0xff);
+  writeTerm(behind, last);
+  return behind;
+}
 
 /** lmdb-js rejects a failed batch with an error that carries a second promise with the reason. */
 async function writeBatch(root: RootDatabase<Buffer, Uint8Array>, work: () => void): Promise<void> {

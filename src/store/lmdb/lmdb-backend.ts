@@ -6,8 +6,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { EventId } from "../../nostr/event.js";
 import type { Applied, Backend, Change, EngineTable, PageMemory } from "../engine/backend.js";
 import { type Layers, MemoryLayer } from "../engine/content.js";
-import { type DiskRow, type Entry, type LogPage, LogPageDraft, type LogRecord, Row } from "../engine/row.js";
+import { type DiskRow, type Entry, isOfTag, type LogPage, LogPageDraft, type LogRecord, Row } from "../engine/row.js";
 import type { RowRange, Sequence } from "../port.js";
+import { AbsentTerms } from "./absent-terms.js";
 import { type Database, type DatabaseFiles, isDiskFull } from "./database.js";
 import { forgetRemovals, Indexing, unindex } from "./indexing.js";
 import {
@@ -47,6 +48,8 @@ interface LmdbOptions {
   readonly reserveBytes: number;
   /** Rows in memory that make the next index run start. */
   readonly indexAtRows: number;
+  /** Look-ups of tags in vain, after which the store remembers which tags there are. */
+  readonly rememberTagsAfter: number;
   readonly seed: number;
 }
 
@@ -60,12 +63,15 @@ const scanStart = Buffer.alloc(entryBytes + 1);
 const scanEnd = Buffer.alloc(entryBytes + 1, 0xff);
 
 export class LmdbBackend implements Backend {
-  readonly layers: Layers = { active: new MemoryLayer(), frozen: undefined };
+  readonly layers: Layers;
   readonly #options: LmdbOptions;
   readonly #seed: number;
   #database: Database;
   /** Entries from `scanStart` to `scanEnd`. */
   #scanned: (limit: number) => Entry[];
+  /** Made when it is worth while. */
+  #absent: AbsentTerms | undefined;
+  #lookUpsInVain = 0;
   #indexing: Indexing | undefined;
   #indexRun: Promise<void> | undefined;
   /** Rows up to here may have entries on disk. */
@@ -90,6 +96,7 @@ export class LmdbBackend implements Backend {
     this.events = metaNumber(database, "events") ?? 0;
     this.applied = appliedIn(database);
     this.#seed = metaNumber(database, "seed") ?? options.seed;
+    this.layers = { active: this.#newLayer(), frozen: undefined };
     this.#indexedHigh = this.position;
     this.#empty = emptyTables(database);
     const indexedUpTo = metaNumber(database, "indexedUpTo") ?? 0;
@@ -113,7 +120,13 @@ export class LmdbBackend implements Backend {
     }
     writeTerm(scanEnd, key);
     writeTime(scanEnd, since);
-    return this.#scanned(max);
+    const found = this.#scanned(max);
+    if (found.length === 0 && isOfTag(term)) this.#lookedInVain();
+    return found;
+  }
+
+  lacksTag(letter: string, value: string): boolean {
+    return this.#absent?.hasTag(letter, value) ?? false;
   }
 
   seqOfId(id: EventId): Sequence | undefined {
@@ -215,10 +228,23 @@ export class LmdbBackend implements Backend {
     }
     if (active.size < this.#options.indexAtRows && active.textBytes < indexAtTextBytes) return;
     this.layers.frozen = active;
-    this.layers.active = new MemoryLayer();
+    this.layers.active = this.#newLayer();
     this.#indexing = new Indexing(active, this.#seed);
     this.#indexedHigh = this.#indexing.upTo;
     this.#startIndexing();
+  }
+
+  #newLayer(): MemoryLayer {
+    return new MemoryLayer((term) => this.#absent?.add(term));
+  }
+
+  #lookedInVain(): void {
+    if (this.#absent || ++this.#lookUpsInVain < this.#options.rememberTagsAfter) return;
+    this.#absent = new AbsentTerms({
+      database: () => this.#database,
+      seed: this.#seed,
+      inMemory: () => [...this.layers.active.terms(), ...(this.layers.frozen?.terms() ?? [])],
+    });
   }
 
   #startIndexing(): void {
@@ -284,6 +310,7 @@ export class LmdbBackend implements Backend {
 
   async close(): Promise<void> {
     this.#isClosing = true;
+    await this.#absent?.close();
     await this.#forgetting;
     while (this.#indexRun) await this.#indexRun;
     await this.#database.close();

@@ -20,6 +20,8 @@ interface LmdbStoreOptions {
   readonly freeBytes?: () => Promise<number>;
   /** How many events wait in memory before they are indexed on disk. */
   readonly indexAtRows?: number;
+  /** Look-ups of tags in vain, after which the store remembers which tags there are. */
+  readonly rememberTagsAfter?: number;
   /** To look at a copy without changing a byte of it. One of an earlier format answers by id and by row only. */
   readonly readOnly?: boolean;
   /** Hears what opening takes time for. */
@@ -35,6 +37,7 @@ interface SharedView {
 
 export const defaultReserveBytes = 128 * 2 ** 20;
 const defaultIndexAtRows = 5_000;
+const defaultRememberTagsAfter = 2_000;
 
 export const openLmdbStore = (folder: string, options: LmdbStoreOptions = {}): Promise<Store> =>
   openLmdbEngine(folder, options);
@@ -133,6 +136,7 @@ export async function openLmdbEngine(
     reserveBytes,
     ...(options.freeBytes && { freeBytes: options.freeBytes }),
     indexAtRows: options.indexAtRows ?? defaultIndexAtRows,
+    rememberTagsAfter: options.rememberTagsAfter ?? defaultRememberTagsAfter,
   });
   const store = new EngineStore(backend, backend.layers, { clock, maxQueuedWorks, order: shared?.order });
   if (version !== undefined && version < formatVersion && !options.readOnly) {

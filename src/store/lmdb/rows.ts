@@ -9,7 +9,7 @@ import * as crypto from "node:crypto";
 import type { Database as LmdbTable } from "lmdb";
 import { type EventId, eventFromStoredText, type Pubkey, type Tag, type VerifiedEvent } from "../../nostr/event.js";
 import type { Applied, EngineTable } from "../engine/backend.js";
-import { type DiskRow, type Entry, maxTime, type Removal, type Row } from "../engine/row.js";
+import { type DiskRow, type Entry, maxTime, ofTag, type Removal, type Row } from "../engine/row.js";
 import type { RowRange, Sequence } from "../port.js";
 
 /** As much of the database as side tables need. */
@@ -122,26 +122,53 @@ export const seqBytes = 6;
 export const termBytes = 9;
 export const entryBytes = termBytes + 6 + 8 + seqBytes;
 
-interface TermKey {
+export interface TermKey {
   readonly type: number;
   readonly high: number;
   readonly low: number;
 }
 
-/** Two 32-bit lanes over the term's characters. */
-export function termKeyOf(term: string, seed: number): TermKey {
-  let high = 0xdeadbeef ^ seed;
-  let low = 0x41c6ce57 ^ Math.imul(seed, 0x9e3779b1);
-  for (let index = 1; index < term.length; index++) {
-    const unit = term.charCodeAt(index);
-    high = Math.imul(high ^ unit, 2_654_435_761);
-    high = (high << 13) | (high >>> 19);
-    low = Math.imul(low ^ unit, 1_597_334_677);
-    low = (low << 15) | (low >>> 17);
+/** The characters of a term behind its type, in two 32-bit lanes. */
+export const termKeyOf = (term: string, seed: number): TermKey =>
+  hashed(term.charCodeAt(0) & 0xff, term, 1, firstHigh ^ seed, firstLow ^ Math.imul(seed, 0x9e3779b1));
+
+/** The key of `ofTag(letter, value)` without making that text: it is asked for by the thousand. */
+export function tagKeyOf(letter: string, value: string, seed: number): TermKey {
+  let high = firstHigh ^ seed;
+  let low = firstLow ^ Math.imul(seed, 0x9e3779b1);
+  for (let index = 0; index < letter.length; index++) {
+    const unit = letter.charCodeAt(index);
+    high = nextHigh(high, unit);
+    low = nextLow(low, unit);
+  }
+  return hashed(tagType, value, 0, high, low);
+}
+
+const tagType = ofTag("", "").charCodeAt(0);
+const firstHigh = 0xdeadbeef;
+const firstLow = 0x41c6ce57;
+
+function nextHigh(lane: number, unit: number): number {
+  const mixed = Math.imul(lane ^ unit, 2_654_435_761);
+  return (mixed << 13) | (mixed >>> 19);
+}
+
+function nextLow(lane: number, unit: number): number {
+  const mixed = Math.imul(lane ^ unit, 1_597_334_677);
+  return (mixed << 15) | (mixed >>> 17);
+}
+
+function hashed(type: number, text: string, from: number, highFrom: number, lowFrom: number): TermKey {
+  let high = highFrom;
+  let low = lowFrom;
+  for (let index = from; index < text.length; index++) {
+    const unit = text.charCodeAt(index);
+    high = nextHigh(high, unit);
+    low = nextLow(low, unit);
   }
   high = Math.imul(high ^ (high >>> 16), 2_246_822_507) ^ Math.imul(low ^ (low >>> 13), 3_266_489_909);
   low = Math.imul(low ^ (low >>> 16), 2_246_822_507) ^ Math.imul(high ^ (high >>> 13), 3_266_489_909);
-  return { type: term.charCodeAt(0) & 0xff, high: high >>> 0, low: low >>> 0 };
+  return { type, high: high >>> 0, low: low >>> 0 };
 }
 
 export function writeTerm(key: Buffer, term: TermKey): void {
@@ -149,6 +176,13 @@ export function writeTerm(key: Buffer, term: TermKey): void {
   key.writeUInt32BE(term.high, 1);
   key.writeUInt32BE(term.low, 5);
 }
+
+/** A term as the key of an entry begins with it. */
+export const readTerm = (bytes: Uint8Array, start: number): TermKey => ({
+  type: bytes[start] as number,
+  high: word(bytes, start + 1),
+  low: word(bytes, start + 5),
+});
 
 /** Writes the key of an entry whose term is already there. */
 export function writeEntry(key: Buffer, entry: Entry): void {

@@ -70,6 +70,10 @@ export class MemoryBackend implements Backend {
     return [];
   }
 
+  lacksTag(): boolean {
+    return false;
+  }
+
   seqOfId(_id: EventId): undefined {
     return undefined;
   }

@@ -152,6 +152,27 @@ function storing(check: Check): void {
     assert.deepEqual(found, events.map(({ id }) => id).sort());
   });
 
+  check(
+    "what is given at once and what is left to read are together the answer, the short one in one piece",
+    async (store) => {
+      await putAll(
+        store,
+        Array.from({ length: 12 }, (_, at) => eventOf({ at, kind: at < 2 ? 7 : 1 })),
+      );
+      for (const filter of [{ kinds: [7] }, { kinds: [1] }, { kinds: [3] }, {}, { kinds: [1], limit: 4 }]) {
+        const taken: string[][] = [];
+        const options = { pageRows: 4, passingRows: true };
+        const rest = store.queryAtOnce([filter], options, (page) => taken.push(page.map(({ id }) => id)));
+        if (rest) {
+          assert.equal(taken.length, 0, "all of it is to be read");
+          for await (const page of rest) taken.push(page.map(({ id }) => id));
+        }
+        assert.deepEqual(taken.flat(), await ask(store, [filter]));
+        assert.ok(taken.every((page) => page.length > 0 && page.length <= 4));
+      }
+    },
+  );
+
   check("several filters answer together, newest first, each with its own limit", async (store) => {
     const events = [1, 2, 3, 4, 5, 6].map((at) => eventOf({ at, kind: at % 2 === 0 ? 7 : 1 }));
     await putAll(store, events);
