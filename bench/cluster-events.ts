@@ -27,6 +27,8 @@ const goalIngest = 0.5;
 /** What this file takes from the corpus. */
 export const eventsNeeded = blocks * eventsABlock + 2 * liveEvents + warmUp + 2 * batchEvents;
 
+const answersWithinMs = 60_000;
+
 /** Signed events begin with it. */
 const idOf = (raw: string): string => raw.slice(7, 71);
 
@@ -54,7 +56,12 @@ export class Teller {
     const client = this.clients[this.#turn++ % this.clients.length];
     const began = performance.now();
     await new Promise<void>((resolve, reject) => {
-      this.#waiting.set(id, (isOk, text) => (isOk ? resolve() : reject(new Error(text))));
+      const tooLate = setTimeout(() => reject(new Error(`${id} was not answered`)), answersWithinMs);
+      this.#waiting.set(id, (isOk, text) => {
+        clearTimeout(tooLate);
+        if (isOk) resolve();
+        else reject(new Error(text));
+      });
       client?.socket.write(frameOf(`["EVENT",${raw}]`));
     });
     this.#waiting.delete(id);
@@ -65,8 +72,6 @@ export class Teller {
     for (const client of this.clients) client.close();
   }
 }
-
-const arrivesWithinMs = 30_000;
 
 /** A subscriber of one repository. */
 export class Listener {
@@ -93,7 +98,7 @@ export class Listener {
   async hears(raw: string, sentMs: number): Promise<number> {
     const id = idOf(raw);
     await new Promise<void>((resolve, reject) => {
-      const tooLate = setTimeout(() => reject(new Error(`${id} did not arrive`)), arrivesWithinMs);
+      const tooLate = setTimeout(() => reject(new Error(`${id} did not arrive`)), answersWithinMs);
       this.#waiting.set(id, () => {
         clearTimeout(tooLate);
         resolve();

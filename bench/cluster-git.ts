@@ -3,7 +3,7 @@
 
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type Side, type Sides, type Stage, tell, usedSince } from "./cluster-ground.js";
+import { type Side, type Sides, type Stage, tell, total, usedSince } from "./cluster-ground.js";
 import { commitText, goal, microseconds, ratioOf, scaled, timesRow, timesText } from "./cluster-rows.js";
 import { load } from "./git.js";
 import { type BenchRow, milliseconds, perSecond } from "./rows.js";
@@ -101,19 +101,26 @@ async function pushRows(stage: Stage): Promise<BenchRow[]> {
   const apart = { alone: times.alone, together: [] as number[] };
   const served: number[] = [];
   const bare: number[] = [];
+  const used = { alone: 0, pushedTo: 0, together: 0 };
   let changes = 0;
   for (let round = -warmUps; round < pushes; round++) {
+    const beforeOne = sides.alone.used();
     const one = await authors.alone.push(0, 0);
-    const before = await ground.changes();
+    const usedByOne = usedSince(sides.alone.used(), beforeOne);
+    const [changesBefore, usedBefore] = [await ground.changes(), sides.together.used()];
     const same = await authors.together.push(round + warmUps, round + warmUps);
     const { ports, repository } = sides.together;
     const machine = ports[(round + warmUps + 1) % ports.length] ?? 0;
     const servedMs = await advertised(machine, repository, same.tip);
-    const after = await ground.changes();
+    const usedByAll = usedSince(sides.together.used(), usedBefore);
+    const changesAfter = await ground.changes();
     const other = await authors.together.push(round + warmUps, round + warmUps + 1);
     const bareMs = await ground.bareCommit();
     if (round < 0) continue;
-    changes += after - before;
+    changes += changesAfter - changesBefore;
+    used.alone += total(usedByOne);
+    used.pushedTo += usedByAll.machines[(round + warmUps) % ports.length] ?? 0;
+    used.together += total(usedByAll);
     served.push(servedMs);
     bare.push(bareMs);
     times.alone.push(one.pushMs);
@@ -129,8 +136,8 @@ async function pushRows(stage: Stage): Promise<BenchRow[]> {
   });
   return [
     timesRow("git push of one commit, state and push to one machine", times, {
-      note: `${(changes / pushes).toFixed(1)} changes of the log with its state`,
-      limit: commitText(bare, times.together),
+      note: `${(changes / pushes).toFixed(1)} changes of the log with its state; ${milliseconds(used.pushedTo / pushes)} of the machine's processor, ${milliseconds(used.together / pushes)} of all`,
+      limit: `${milliseconds(used.alone / pushes)} of processor; ${commitText(bare, times.together)}`,
       ...goalOf(times),
     }),
     timesRow("  state to one machine, push to another", apart, goalOf(apart)),
@@ -146,25 +153,24 @@ async function cloneRow({ sides, ground }: Stage): Promise<BenchRow> {
   let postgresMs = 0;
   const target = join(ground.folder, "clone");
   const { ports } = sides.together;
+  const clone = async ({ ports: from, repository }: Side, round: number): Promise<number> => {
+    const began = performance.now();
+    await mustGit("/", "clone", "-q", "--bare", urlOf(from[round % from.length] ?? 0, repository), target);
+    const ms = performance.now() - began;
+    await rm(target, { recursive: true, force: true });
+    return ms;
+  };
+  // Each machine packs once, and has the answer from then on.
+  for (const side of [sides.alone, sides.together]) for (const index of side.ports.keys()) await clone(side, index);
   for (let round = 0; round < clonesEach * ports.length; round++) {
     for (const name of names) {
       const side = sides[name];
       const before = side.used();
-      const began = performance.now();
-      await mustGit(
-        "/",
-        "clone",
-        "-q",
-        "--bare",
-        urlOf(side.ports[round % side.ports.length] ?? 0, side.repository),
-        target,
-      );
-      times[name].push(performance.now() - began);
+      times[name].push(await clone(side, round));
       const since = usedSince(side.used(), before);
       // Of the one that was asked: the others do what they do while nobody asks.
       used[name] += since.machines[round % side.ports.length] ?? 0;
       postgresMs += since.postgres;
-      await rm(target, { recursive: true, force: true });
     }
   }
   const count = times.together.length;

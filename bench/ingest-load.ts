@@ -32,6 +32,7 @@ const okAt = '["'.length;
 const idAt = '["OK","'.length;
 const idEnd = idAt + 64;
 const trueAt = idEnd + '",'.length;
+const silentMs = 60_000;
 
 async function run(load: IngestLoad): Promise<IngestResult> {
   const lines = readFileSync(load.file, "utf8")
@@ -51,7 +52,11 @@ async function run(load: IngestLoad): Promise<IngestResult> {
   const { perSecond } = load;
   const sends: (() => void)[] = [];
   let pacing: NodeJS.Timeout | undefined;
+  let silence: NodeJS.Timeout | undefined;
   await new Promise<void>((resolve, reject) => {
+    silence = setTimeout(() => {
+      reject(new Error(`${next - took.length} of ${next} events were not answered for ${silentMs / 1_000} s`));
+    }, silentMs);
     for (const client of clients) {
       client.socket.once("close", () => reject(new Error("the server closed a connection")));
       const sentAt = new Map<string, number>();
@@ -68,6 +73,7 @@ async function run(load: IngestLoad): Promise<IngestResult> {
         if (payload[okAt] !== 0x4f) return;
         if (at === undefined) throw new Error(payload.toString());
         sentAt.delete(id);
+        silence?.refresh();
         took.push(performance.now() - at);
         if (payload[trueAt] !== 0x74) {
           if (refused++ === 0) process.stderr.write(`${payload.toString()}\n`);
@@ -88,6 +94,7 @@ async function run(load: IngestLoad): Promise<IngestResult> {
     }, 10);
   });
   clearInterval(pacing);
+  clearTimeout(silence);
   const ms = performance.now() - began;
   const { user, system } = process.cpuUsage(cpu);
   for (const client of clients) client.close();

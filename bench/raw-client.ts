@@ -16,6 +16,7 @@ export function frameOf(text: string): Buffer {
   return Buffer.concat([header, Buffer.alloc(4), payload]);
 }
 
+const textOpcode = 0x1;
 export const pingOpcode = 0x9;
 export const emptyPong = Buffer.from([0x8a, 0x80, 0, 0, 0, 0]);
 
@@ -74,8 +75,9 @@ export class RawClient {
         length = data.readUInt32BE(6);
       }
       if (data.length < header + length) break;
-      if (((data[0] as number) & 15) === pingOpcode) this.socket.write(emptyPong);
-      else this.onText(data.subarray(header, header + length));
+      const opcode = (data[0] as number) & 15;
+      if (opcode === pingOpcode) this.socket.write(emptyPong);
+      else if (opcode === textOpcode) this.onText(data.subarray(header, header + length));
       data = data.subarray(header + length);
     }
     this.#rest = data;
