@@ -43,14 +43,6 @@ export async function setLargeTalk(world: PagesWorld, owner: SecretKey, folder: 
   const full = world.url(owner, "long");
   const about: Tag = ["a", `30617:${owner.pubkey}:long`];
   const [grace, edsger, radia] = [newKey(), newKey(), newKey()];
-  for (const [key, name, text] of [
-    [owner, "Ada Lovelace", "Writes parsers by day. Maintains **Long** and a few smaller things."],
-    [grace, "Grace Hopper", "Compilers, nanoseconds."],
-    [edsger, "Edsger Dijkstra", "Considered harmful."],
-    [radia, "Radia Perlman", "Trees."],
-  ] as const) {
-    await world.publish(key, 0, [], JSON.stringify({ name, about: text, website: "https://example.com/people" }));
-  }
   const people = [grace, edsger, radia, owner];
   const someone = (index: number): SecretKey => people[index % people.length] ?? grace;
   const said = (key: SecretKey, root: string, kind: number, parent: string, text: string, age: number) =>
@@ -85,7 +77,8 @@ export async function setLargeTalk(world: PagesWorld, owner: SecretKey, folder: 
   await world.publish(grace, 1630, [["e", issue, "", "root"], about], "", 4 * day);
   await said(radia, issue, 1621, issue, "> with `strict: true`\n\nWithout it too, since v1.8.0.", 3 * day);
 
-  // Pull requests change the real sources.
+  // Pull requests change the real sources; the history was imported beside the working copy.
+  await world.git(folder, "reset", "--quiet", "--hard", "main");
   const pulls: string[] = [];
   const paths = (await world.git(folder, "ls-tree", "-r", "--name-only", "main", "v4/core")).split("\n");
   for (const [index, title] of [
@@ -137,6 +130,15 @@ export async function setLargeTalk(world: PagesWorld, owner: SecretKey, folder: 
         ["t", topic ?? ""],
       ],
     );
+  }
+  // Those who have said something here are known.
+  for (const [key, name, text] of [
+    [owner, "Ada Lovelace", "Writes parsers by day. Maintains **Long** and a few smaller things."],
+    [grace, "Grace Hopper", "Compilers, nanoseconds."],
+    [edsger, "Edsger Dijkstra", "Considered harmful."],
+    [radia, "Radia Perlman", "Trees."],
+  ] as const) {
+    await world.publish(key, 0, [], JSON.stringify({ name, about: text, website: "https://example.com/people" }));
   }
   const { origin } = world;
   return {
