@@ -26,15 +26,24 @@ const goOnMs = 20_000;
 
 const takesLong = { timeout: 900_000 };
 
-const nextMessage = ({ child }: ChildServer): Promise<void> => {
-  return new Promise((resolve) => child.once("message", () => resolve()));
-};
+/** Listened for before it is asked for: what a machine says at once must not be missed. */
+function saying({ child }: ChildServer, what: "heard" | "reached"): Promise<void> {
+  return new Promise((resolve) => {
+    const listen = (message: object): void => {
+      if (!(what in message)) return;
+      child.off("message", listen);
+      resolve();
+    };
+    child.on("message", listen);
+  });
+}
 
-/** It knows when this resolves where it is to end or to stand still. */
-async function arm(machine: ChildServer, at: Armed | DiskWish): Promise<void> {
-  const heard = nextMessage(machine);
+/** It knows when this resolves where it is to end or to stand still; `reached`: it is there. */
+async function arm(machine: ChildServer, at: Armed | DiskWish): Promise<{ readonly reached: Promise<void> }> {
+  const [heard, reached] = [saying(machine, "heard"), saying(machine, "reached")];
   machine.child.send(at);
   await heard;
+  return { reached };
 }
 
 describe("a cluster of processes", takesLong, () => {
@@ -104,8 +113,7 @@ describe("a cluster of processes", takesLong, () => {
       const name = "two";
       await cluster.machine(name).stop();
       const armed = await cluster.run(name, armedProgram);
-      await arm(armed, { step, signal: "SIGSTOP" });
-      const reached = nextMessage(armed);
+      const { reached } = await arm(armed, { step, signal: "SIGSTOP" });
       const [other] = machines().filter((one) => one !== armed);
       assert.ok(other);
       const paused = pusher.push(other, armed);
