@@ -80,7 +80,8 @@ function named(text: string, option: string): { name: string; hasGit: boolean; r
   return { name: found[1] as string, hasGit: found[2] !== undefined, rest: found[3] as string };
 }
 
-const startWithinMs = 60_000;
+/** A checkout that is not built builds itself at its first start. */
+const startWithinMs = 300_000;
 
 /** Answers when its port is open. `follows` is the port of the server it should follow. */
 export async function startPeer(
