@@ -7,6 +7,7 @@ import { argumentsOf, calledWrongly, wholeNumber } from "../src/base/testing/pro
 import { clusterBenchmark, usualSizes } from "./cluster.js";
 import { fanoutBenchmark } from "./fanout.js";
 import { gitBenchmark } from "./git.js";
+import { growth } from "./growth/run.js";
 import { idleBenchmark } from "./idle.js";
 import { ingestBenchmark } from "./ingest.js";
 import { loadBenchmark } from "./load.js";
@@ -41,11 +42,16 @@ const benchmarks: Benchmark[] = [
   clusterBenchmark,
 ];
 
+// Has arguments and an answer of its own kind.
+if (process.argv[2] === "growth") process.exit(await growth());
+
 /** Runs only when it is named: it starts whole servers, other people's too. */
 const peersName = "peers";
 const names = [...benchmarks.map(({ name }) => name), peersName].join(", ");
 const { values, positionals: wanted } = argumentsOf(
   `npm run bench [-- name …] [--json]      all benchmarks, or these of: ${names}
+
+npm run bench -- growth [curve …]        how cost grows with size; --help there lists its arguments
 
 P8 (two servers converge) is sync; P9 (the sync core at its largest) is \`npm run simulate -- --scale\`. All goals and what
 is done for them: docs/reference/benchmarks.md. The figures are written to bench/results.json too; --json prints them

@@ -1,16 +1,29 @@
 // The whole server in a process of its own, to be measured from outside. Takes settings from the environment; says by
 // message when it listens, and what it uses when asked. BENCH_POLICY: `all` takes every event, `grasp` is the real one.
+// BENCH_CLOCK_SPEED: its clock runs so many times as fast, so that what comes round by the clock does so in less time.
 
 import "./ends-with-parent.js";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import pino from "pino";
 import type { AdmissionPolicy } from "../src/admission/verdict.js";
-import { systemClock } from "../src/base/clock.js";
+import { type Clock, systemClock } from "../src/base/clock.js";
 import { createLiveConfig, loadConfig } from "../src/config/load.js";
 import type { Usage } from "./processes.js";
 import { HoldWatch, mainThreadMs } from "./thread-time.js";
 
 const takeAll: AdmissionPolicy = async () => ({ ok: true, action: "store", rule: "bench" });
+
+function clockOfSpeed(speed: number): Clock {
+  const startMs = Date.now();
+  const startMonotonicMs = performance.now();
+  return {
+    nowMs: () => startMs + (Date.now() - startMs) * speed,
+    monotonicMs: () => startMonotonicMs + (performance.now() - startMonotonicMs) * speed,
+    after: (delayMs, callback) => systemClock.after(delayMs / speed, callback),
+  };
+}
+
+const speed = Number(process.env.BENCH_CLOCK_SPEED ?? 1);
 
 const load = () =>
   loadConfig({
@@ -34,7 +47,7 @@ const start =
 const server = await start({
   live: createLiveConfig(loaded, load),
   logger: pino({ level: "silent" }),
-  clock: systemClock,
+  clock: speed === 1 ? systemClock : clockOfSpeed(speed),
   build: { version: "bench", commit: "bench" },
   cores: 2,
   onFault: fail,

@@ -83,7 +83,7 @@ export async function fill(store: Store, corpus: Corpus, events: number): Promis
   }
 }
 
-async function ingest(store: Store, events: readonly VerifiedEvent[], inFlight: number): Promise<number[]> {
+export async function ingest(store: Store, events: readonly VerifiedEvent[], inFlight: number): Promise<number[]> {
   const latencies: number[] = [];
   let next = 0;
   const worker = async (): Promise<void> => {

@@ -86,7 +86,7 @@ export class Publisher {
   }
 }
 
-class Pusher {
+export class Pusher {
   #last = Promise.resolve();
   #count = 0;
 
