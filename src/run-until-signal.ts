@@ -99,10 +99,8 @@ export async function runServer(parts: LifeParts): Promise<number> {
     await parts.listening(life.server);
   }
 
-  const settleLater = clock.after(settledMs, () => {
-    keepCompiled();
-    giveBackAfterStart().catch(fault);
-  });
+  const cancelKeeping = clock.after(settledMs, keepCompiled);
+  const cancelGiving = giveBackAfterStart(clock, settledMs, fault);
 
   const closeWithin = async (ms: number): Promise<void> => {
     const cancel = clock.after(ms, () => endAtOnce(log, "closing took too long", life?.server.closing?.()));
@@ -127,7 +125,8 @@ export async function runServer(parts: LifeParts): Promise<number> {
     signal = await (life ? endOf(stopped, life) : Promise.race([stopped, later(clock)]));
   }
   logger.info({ signal }, "stopping");
-  settleLater();
+  cancelKeeping();
+  cancelGiving();
   await closeWithin(stopWithinMs - 250);
   logger.info("stopped");
   log.flush();
