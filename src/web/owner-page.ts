@@ -12,7 +12,7 @@ import { ownerFeed } from "./feeds.js";
 import { count, counted, foreign, foreignLink, type Html, html, shortNpub } from "./html.js";
 import { copyLine, ownerPath, pageDocument, type Site } from "./layout.js";
 import { retryAfterSeconds, tryLaterPage, type VisitorRates } from "./page-limits.js";
-import { type Profile, profileOf } from "./people.js";
+import { type Person, type Profile, peopleOf, profileOf } from "./people.js";
 import { andMore, section } from "./pieces.js";
 import { publicMaintainers } from "./public-maintainers.js";
 import { cardList, sortEntries } from "./repository-cards.js";
@@ -49,6 +49,8 @@ interface OwnerFacts {
   readonly profile: Profile;
   readonly owned: readonly DirectoryEntry[];
   readonly maintained: readonly DirectoryEntry[];
+  /** Owners of these. */
+  readonly people: ReadonlyMap<Pubkey, Person>;
   /** Deeds a week, oldest first; undefined: too many to count. */
   readonly perWeek: readonly number[] | undefined;
 }
@@ -104,6 +106,7 @@ async function factsOf({ store, directory, clock }: OwnerSources, pubkey: Pubkey
     profile: await profileOf(store, pubkey),
     owned: all.filter(({ name }) => name.owner === pubkey),
     maintained,
+    people: await peopleOf(store, [pubkey, ...maintained.map(({ name }) => name.owner)]),
     perWeek: await weeksOf(store, pubkey, now),
   };
 }
@@ -121,7 +124,7 @@ async function weeksOf(store: Store, pubkey: Pubkey, now: number): Promise<reado
 }
 
 function ownerPage(site: Site, facts: OwnerFacts): Document {
-  const { pubkey, profile, owned, maintained, perWeek } = facts;
+  const { pubkey, profile, owned, maintained, people, perWeek } = facts;
   const npub = npubOf(pubkey);
   const isKnown =
     profile.name !== undefined || owned.length > 0 || maintained.length > 0 || perWeek?.some((n) => n > 0) !== false;
@@ -145,9 +148,9 @@ ${client !== undefined && html`<dt>Open in</dt><dd><a href="${client}">gitworksh
 ${section("owned", html`Repositories${owned.length > 0 && html` <span class="quiet">${count(owned.length)}</span>`}`)`${
   owned.length === 0
     ? html`<p class="quiet">None here.</p>`
-    : [cardList(site, owned.slice(0, shownOwned), new Map()), andMore(owned.length, shownOwned)]
+    : [cardList(site, owned.slice(0, shownOwned), people), andMore(owned.length, shownOwned)]
 }`}
-${maintained.length > 0 && section("maintained", "Maintains")`${cardList(site, maintained, new Map())}`}</div>`,
+${maintained.length > 0 && section("maintained", "Maintains")`${cardList(site, maintained, people)}`}</div>`,
   });
 }
 

@@ -340,11 +340,11 @@ describe("pages", { timeout: 900_000 }, () => {
       seen(page),
       /Ada <b> Keeps lamps .*ada@example\.com .*https:\/\/example\.com\/ada .*signed events in the last year/,
     );
-    assert.match(seen(page), new RegExp(`Repositories 1 ${name} by`));
+    assert.match(seen(page), new RegExp(`Repositories 1 ${name} by Ada <b>`));
     assert.match(page, /<svg class="spark"[^>]*role="img" aria-label="\d+ signed events? in the last year/);
     assert.doesNotMatch(page, /javascript:|<b>/);
     const theirs = seen(await textOf(`${world.origin}/${npubOf(maintainer.pubkey)}`));
-    assert.match(theirs, new RegExp(`Repositories None here\\. Maintains ${name} by`));
+    assert.match(theirs, new RegExp(`Repositories None here\\. Maintains ${name} by Ada <b>`));
     const nobody = await ask(`${world.origin}/${npubOf(newKey().pubkey)}`);
     assert.equal(nobody.status, 404);
     assert.match(seen(await nobody.text()), /nothing of this key/);
