@@ -3,7 +3,6 @@
 // which repositories there are, and directories are copies (shared-packs.ts): one that is missing here says nothing.
 
 import { randomBytes } from "node:crypto";
-import { statSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../base/clock.js";
@@ -237,8 +236,8 @@ export class Repositories {
   async exists(address: RepositoryAddress): Promise<boolean> {
     const { packs } = this.#context;
     if (packs) return await packs.listed.exists(address);
-    // At once: every event about a repository asks, and a wait for the disk would be a turn of an event loop that may be busy.
-    return statSync(join(this.open(address).directory, "HEAD"), { throwIfNoEntry: false }) !== undefined;
+    // Not at once: the hunt asks too, right after an event, and its whole look would come before the event's answer leaves.
+    return (await ifPresent(stat(join(this.open(address).directory, "HEAD")))) !== undefined;
   }
 
   /** Gone at once (renamed away), then removed. `isUnwanted` is asked when nobody can make it; false: it stays. */
