@@ -122,7 +122,8 @@ describe("random frames", { timeout: 900_000 }, () => {
     await outbox.drained();
     assert.match(started.last(), /\["NOTICE","invalid: this type of message is not known here"\]$/);
     assert.deepEqual(faults, []);
-    assert.ok((sent.get("OK") ?? 0) > frames / 10);
+    // About 10.5 % are answered so; of 7,500 frames chance alone takes away less than 2 %.
+    assert.ok((sent.get("OK") ?? 0) > frames / 12);
     session.close();
     assert.equal(live.subscriptions, 0);
     assert.equal(records.held, 0);
