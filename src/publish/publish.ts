@@ -5,9 +5,10 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { repositoryAuthorization } from "../access/signed-request.js";
 import { type Clock, unixSeconds } from "../base/clock.js";
+import { maintainerWalk, rolesOf } from "../catalogue/maintainer-set.js";
 import { RelayDialer } from "../net/relay-dialer.js";
 import { normalRelayUrl } from "../net/url.js";
-import { compareNewestFirst, kinds, type NostrEvent } from "../nostr/event.js";
+import { compareNewestFirst, kinds, type NostrEvent, type Pubkey } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
 import { type EventDraft, type SecretKey, signEvent } from "../nostr/keys.js";
 import { type Conversation, converse, OneOffFailure, request } from "../sync/conversation.js";
@@ -86,14 +87,16 @@ export async function publishRepository(publication: Publication): Promise<Publi
       const facts = { ...about, ...(firstCommit !== undefined && { firstCommit }) };
       announced = await relay.sign(announcementDraft(place, facts, earlier, unixSeconds(clock)), "the announcement");
     }
-    const authors = [...new Set([place.owner, key.pubkey])];
+    const authors = [...new Set([...(await maintainersAt(relay, place)), key.pubkey])];
     const earlier = await relay.newest({ kinds: [kinds.state], authors, tags });
     const url = cloneUrlOf(place);
     // A relay that wants to know who is there belongs to a server that asks git the same (GRASP-08).
     const sign = (): string => repositoryAuthorization(key, url, clock, randomBytes);
     const remote: Remote = { url, authorization: () => (relay.isAsking ? sign() : undefined) };
     const there = await refsOnceKnown(tree, remote, clock);
-    const refs = refsToState(local, earlier ? refsOfState(earlier) : there, head, publication.all);
+    const published = earlier ? refsOfState(earlier) : there;
+    const asked = refsToState(local, published, head, publication.all);
+    const refs = publication.all ? asked : await withoutOldOnes(tree, asked, published, head);
     const moved = [...refs].filter(([name, oid]) => local.get(name) === oid && there.get(name) !== oid);
     if (!publication.force) await refuseLoss(tree, moved, there);
     const stated = await relay.sign(stateDraft(place.identifier, refs, head, earlier, unixSeconds(clock)), "the state");
@@ -105,6 +108,19 @@ export async function publishRepository(publication: Publication): Promise<Publi
   } finally {
     relay.close();
   }
+}
+
+/** Whose states count: the newest of all of them says where the branches are, and not the newest of one's own. */
+async function maintainersAt(relay: OwnRelay, { owner, identifier }: Place): Promise<ReadonlySet<Pubkey>> {
+  const tags = new Map([["d", [identifier]]]);
+  // Whether this server asks for answers is not known: whoever is listed without one has no state there.
+  const walk = maintainerWalk(owner, false);
+  let step = walk.next();
+  while (!step.done) {
+    const newest = await relay.newest({ kinds: [kinds.announcement], authors: [step.value], tags });
+    step = walk.next(newest && rolesOf(newest));
+  }
+  return step.value.members;
 }
 
 async function refsOnceKnown(tree: WorkTree, remote: Remote, clock: Clock): Promise<Refs> {
@@ -119,6 +135,16 @@ async function refsOnceKnown(tree: WorkTree, remote: Remote, clock: Clock): Prom
     }
     await delay(lookAgainMs);
   }
+}
+
+/** A branch that somebody else has moved on, and that nobody asked for now, stays where it is. */
+async function withoutOldOnes(tree: WorkTree, asked: Refs, published: Refs, head: string): Promise<Refs> {
+  const refs = new Map(asked);
+  for (const [name, oid] of published) {
+    if (name === head || refs.get(name) === oid || (await tree.contains(oid, refs.get(name) ?? ""))) continue;
+    refs.set(name, oid);
+  }
+  return refs;
 }
 
 /** Commits that others pushed must not be lost by accident: a state alone moves a branch. */

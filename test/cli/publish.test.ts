@@ -1,13 +1,16 @@
 // `holdfast init` and `holdfast publish` against a started server, as a person uses them: a folder, stock git, no script.
 
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { WebSocketServer } from "ws";
 import { Launcher } from "../../src/git/launcher.js";
-import type { Pubkey } from "../../src/nostr/event.js";
+import type { NostrEvent, Pubkey } from "../../src/nostr/event.js";
+import { signEvent } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
+import { keyIn } from "../../src/publish/key-file.js";
 import { WorkTree } from "../../src/publish/work-tree.js";
 import { runProgram } from "../harness/git-server.js";
 import { HuntGitServer } from "../harness/hunt-git-server.js";
@@ -134,6 +137,36 @@ describe("a first repository", { timeout: 300_000 }, () => {
     assert.ok((await git("ls-remote", url)).includes(`${there}\trefs/heads/main`));
     const forced = await asJson("publish", at("hello"), "--force");
     assert.deepEqual(forced.pushed, ["refs/heads/main"]);
+  });
+
+  test("what another maintainer published stays when somebody publishes from a folder that lacks it", async () => {
+    const { url } = await asJson("init", at("common"), "--server", server.domain);
+    const own = keyIn(at(".config/holdfast/nostr.key"), randomBytes);
+    const other = keyIn(at("other.key"), randomBytes);
+    assert.ok(own.ok && other.ok);
+    const identifier = String(url).replace(/^.*\/(.*)\.git$/, "$1");
+    const client = await server.connect();
+    const asked = await client.ask("mine", { kinds: [30617], authors: [own.key.pubkey], "#d": [identifier] });
+    const [first] = asked.events as NostrEvent[];
+    assert.ok(first);
+    const tags = [...first.tags, ["maintainers", other.key.pubkey]];
+    const again = { kind: 30617, created_at: first.created_at + 1, tags, content: "" };
+    assert.equal((await client.publish(signEvent(own.key, again, randomBytes)))[2], true);
+    client.close();
+
+    await git("clone", "-q", String(url), "theirs");
+    const moved = await commit("theirs", "Theirs");
+    await asJson("publish", at("theirs"), "--key", at("other.key"));
+    await git("-C", "theirs", "checkout", "-q", "-b", "side");
+    await commit("theirs", "Beside");
+    await asJson("publish", at("theirs"), "--key", at("other.key"));
+    await git("-C", "common", "checkout", "-q", "-b", "mine");
+    const mine = await commit("common", "Mine");
+    await asJson("publish", at("common"));
+    const there = await git("ls-remote", String(url));
+    assert.match(there, /refs\/heads\/side$/m);
+    assert.ok(there.includes(`${moved}\trefs/heads/main`), there);
+    assert.ok(there.includes(`${mine}\trefs/heads/mine`), there);
   });
 
   test("a folder with files that is no repository is left alone, and so is one without a remote here", async () => {
