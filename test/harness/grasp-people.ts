@@ -16,15 +16,17 @@ export class Person {
   readonly pubkey: string = Buffer.from(xOnlyPointFromScalar(this.#secret)).toString("hex");
   readonly npub = npubOf(this.pubkey as Pubkey);
   readonly #startSeconds: number;
+  readonly #nowSeconds: number;
 
   /** The first event is `ageSeconds` old, so that many can follow before they are in the future. */
   constructor(nowSeconds = Math.floor(Date.now() / 1000), ageSeconds = 6_000) {
     this.#startSeconds = nowSeconds - ageSeconds;
-    // An earlier story of this process had a clock of its own, which it moved ahead.
-    if (lastSecond > nowSeconds) lastSecond = 0;
+    this.#nowSeconds = nowSeconds;
   }
 
   #nextSecond(): number {
+    // An earlier story of this process had a clock of its own, which it moved ahead.
+    if (lastSecond > this.#nowSeconds) lastSecond = 0;
     lastSecond = Math.max(lastSecond + 1, this.#startSeconds);
     return lastSecond;
   }
