@@ -114,7 +114,11 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
     ...routes(context, rooms, git, apiRoutes, facts),
     loadedLater(
       () => true,
-      async () => (await pages()).routes,
+      async () => {
+        // What another machine has acknowledged is shown here.
+        await store.upToDate();
+        return (await pages()).routes;
+      },
     ),
   ];
   const open = rooms.members.isPrivate ? [behindGate(context, rooms, access, table, pages)] : table;

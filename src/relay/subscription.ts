@@ -162,11 +162,17 @@ export class Subscription implements StopSign {
     return looking ? this.#runAfter(looking) : this.#answer();
   }
 
-  /** What another machine acknowledged before the REQ is stored here then; what was offered meanwhile is not sent twice. */
+  /**
+   * What another machine acknowledged before the REQ is stored here then. What was offered meanwhile is among it, and is not
+   * sent twice; ephemeral events of other machines were passed on before the REQ.
+   */
   async #runAfter(looking: Promise<void>): Promise<void> {
     await looking;
     this.#boundary = this.#parts.live.position;
     this.#sentUpTo = this.#boundary;
+    this.#buffered = [];
+    this.#bufferedBytes = 0;
+    this.#overflowed = false;
     await this.#answer();
   }
 
