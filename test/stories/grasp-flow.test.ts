@@ -98,6 +98,8 @@ describe("GRASP-01 with stock git", () => {
     assert.match(shown, /CI <bdi>build\.yml<\/bdi>: success \(not asked for\)/);
     const commitPage = await (await fetch(`${url}/commit/${tip}`)).text();
     assert.match(commitPage, /<dt>Checks<\/dt><dd>.*CI <bdi>build\.yml<\/bdi>: failure/);
+    const log = await (await fetch(`${url}/commits/main`)).text();
+    assert.match(log, new RegExp(`/commit/${tip}">.*CI <bdi>build\\.yml</bdi>: failure`));
     assert.deepEqual(
       (await story.served({ "#c": [tip], kinds: [9842, 39842] })).map(({ id }) => id).sort(),
       [marker.id, result.id, ...(await story.served({ authors: [stranger.pubkey] })).map(({ id }) => id)].sort(),
