@@ -205,14 +205,14 @@ describe("the pages of a large repository in a browser", { timeout: 600_000 }, (
     const page = await open(`${url}/blob/main/v4/locales/index.ts`);
     await page.locator("#L3").click();
     await page.locator("#L6").click({ modifiers: ["Shift"] });
-    assert.match(page.url(), /#L3-L6$/);
+    await page.waitForURL(/#L3-L6$/);
     assert.equal(await page.locator(".gutter .chosen").count(), 4);
     assert.equal(await page.locator(".picked").count(), 1);
     const again = await open(page.url());
     assert.equal(await again.locator(".gutter .chosen").count(), 4);
     await again.close();
     await page.keyboard.press("y");
-    assert.match(page.url(), /\/blob\/[0-9a-f]{40}\/v4\/locales\/index\.ts#L3-L6$/);
+    await page.waitForURL(/\/blob\/[0-9a-f]{40}\/v4\/locales\/index\.ts#L3-L6$/);
     await page.keyboard.press("t");
     await page.waitForURL(/\/find\//);
     await page.keyboard.type("versions");
