@@ -52,3 +52,23 @@ test("a deleted repository that is announced again in its last moment of grace k
   assert.ok(await catalogueRow(store, name));
   assert.equal((await room.repository(name).refs()).refs.get(main)?.oid, tip);
 });
+
+test("an event that somebody else released in between is told as served", async (context) => {
+  const room = await Room.open();
+  context.after(() => room.close());
+  const name = nameOf("alice", "raced");
+  await room.send(announcement("alice", "raced", [], room.now));
+  const tip = await room.commit(name, "one");
+  const { releaser } = room.purgatory;
+  const release = releaser.release.bind(releaser);
+  const released: number[] = [];
+  releaser.release = async (...args) => {
+    // The hunt, or another machine, is a little quicker.
+    released.push((await release(...args)).length);
+    const late = await release(...args);
+    released.push(late.length);
+    return late;
+  };
+  assert.equal(await room.send(state("alice", "raced", [[main, tip]], room.now)), true);
+  assert.deepEqual(released, [2, 0]);
+});

@@ -125,7 +125,7 @@ export class CarryOut {
 
   async #inGit(event: VerifiedEvent, verdict: Accepted, names: readonly RepositoryName[]): Promise<boolean> {
     const { purgatory } = this;
-    const { repositories } = purgatory.context;
+    const { repositories, store } = purgatory.context;
     await this.changeDirectories(verdict.repositories ?? []);
     if (verdict.action === "store" || verdict.action === "leave") await this.#dropRefs(verdict.withdrawn ?? []);
     if (verdict.action === "known" && event.kind === kinds.announcement) await this.#ensureOnDisk(event);
@@ -133,7 +133,8 @@ export class CarryOut {
     const release = async (): Promise<boolean> => {
       if (verdict.action === "hold" && verdict.entry.kind === "pull-request") await purgatory.claim(event.id);
       const released = await purgatory.releaser.release(names, "present", { asked: [event.id] });
-      return released.some(({ id }) => id === event.id);
+      // A push, the hunt or another machine may have released it a moment earlier.
+      return released.some(({ id }) => id === event.id) || (verdict.action === "hold" && (await store.has(event.id)));
     };
     const contributor = verdict.action === "hold" ? contributorOf(verdict.entry) : undefined;
     const isServed = contributor
