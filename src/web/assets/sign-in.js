@@ -18,10 +18,12 @@
       try {
         tell("Waiting for your extension to sign…");
         const url = login.dataset.url;
+        // Each is good once, and two within a second would be the same one.
+        const nonce = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16)).join("");
         const event = await window.nostr.signEvent({
           kind: 27235,
           created_at: Math.floor(Date.now() / 1000),
-          tags: [["u", url], ["method", "POST"]],
+          tags: [["u", url], ["method", "POST"], ["nonce", nonce]],
           content: "",
         });
         const answer = await fetch(login.dataset.path, {
