@@ -10,6 +10,15 @@ import assert from "node:assert/strict";
 export interface LinearOptions {
   /** What the parser is given at most, in characters: beyond that its caller refuses. */
   readonly maxChars?: number;
+  /** Microseconds that a run takes: its processor time, unless a test says otherwise. */
+  readonly microsOf?: (run: () => unknown) => number;
+}
+
+function processorMicrosOf(run: () => unknown): number {
+  const before = process.cpuUsage();
+  run();
+  const { user, system } = process.cpuUsage(before);
+  return user + system;
 }
 
 const pieces = [
@@ -80,6 +89,8 @@ const defaultMaxChars = 2 ** 20;
 const attempts = 8;
 /** Linear is 2, quadratic 4. */
 const mostRatio = 3;
+/** Before it is called linear; where there is a suspicion all attempts are made. */
+const leastAttempts = 2;
 
 /** An input with the least processor time that reading it took so far. */
 class Timed<Input> {
@@ -87,14 +98,11 @@ class Timed<Input> {
 
   constructor(
     readonly input: Input,
-    private readonly parse: (input: Input) => unknown,
+    private readonly micros: (input: Input) => number,
   ) {}
 
   look(): number {
-    const before = process.cpuUsage();
-    this.parse(this.input);
-    const { user, system } = process.cpuUsage(before);
-    this.leastMicros = Math.min(this.leastMicros, Math.max(1, user + system));
+    this.leastMicros = Math.min(this.leastMicros, Math.max(1, this.micros(this.input)));
     return this.leastMicros;
   }
 
@@ -108,34 +116,49 @@ export function assertLinear<Input>(
   name: string,
   make: (n: number) => Input,
   parse: (input: Input) => unknown,
-  { maxChars = defaultMaxChars }: LinearOptions = {},
+  { maxChars = defaultMaxChars, microsOf = processorMicrosOf }: LinearOptions = {},
 ): void {
-  const timed = (n: number): Timed<Input> => new Timed(make(n), parse);
+  const micros = (input: Input): number => microsOf(() => parse(input));
+  const known = new Map<number, Timed<Input>>();
+  const timed = (n: number): Timed<Input> => {
+    const one = known.get(n) ?? new Timed(make(n), micros);
+    known.set(n, one);
+    return one;
+  };
   let most = Math.min(firstChars, maxChars);
   let once: Timed<Input> | undefined;
   let twice = timed(most);
-  while (twice.isShort()) {
-    if (most === maxChars) return;
-    const longer = Math.min((twice.leastMicros < leastMicros / 8 ? 4 : 2) * most, maxChars);
-    once = longer === 2 * most ? twice : undefined;
-    most = longer;
-    twice = timed(most);
-  }
-  once ??= timed(most / 2);
+  let fault: string | undefined;
+  do {
+    while (twice.isShort()) {
+      if (most === maxChars) return;
+      const longer = Math.min((twice.leastMicros < leastMicros / 8 ? 4 : 2) * most, maxChars);
+      once = longer === 2 * most ? twice : undefined;
+      most = longer;
+      twice = timed(most);
+    }
+    once ??= timed(most / 2);
+    fault = ratioFault(once, twice, leastMicros, leastAttempts);
+    // Something else had made it slow: it was too short after all.
+  } while (twice.leastMicros < leastMicros);
   // Once a table outgrows a cache, twice as many cost four times as much, there and nowhere else; a pattern that tries
   // again from each place costs as much at every length.
-  const fault = ratioFault(once, twice, leastMicros);
-  if (fault === undefined || ratioFault(timed(most / 4), once, 0) === undefined) return;
+  if (fault === undefined || ratioFault(timed(most / 4), once, 0, attempts) === undefined) return;
   assert.fail(`${name}: of ${most / 2} and ${most}, ${fault}`);
 }
 
 /** Undefined: twice as much takes about twice the time, or so little that it says nothing. */
-function ratioFault<Input>(once: Timed<Input>, twice: Timed<Input>, saysNothingMicros: number): string | undefined {
-  for (let attempt = 0; attempt < attempts; attempt++) {
+function ratioFault<Input>(
+  once: Timed<Input>,
+  twice: Timed<Input>,
+  saysNothingMicros: number,
+  enoughAttempts: number,
+): string | undefined {
+  for (let attempt = 1; attempt <= attempts; attempt++) {
     // Both anew, in turn: code gets faster after its first runs, and what was looked at earlier would seem too slow.
     once.look();
     twice.look();
-    const isLinear = attempt > 0 && twice.leastMicros / once.leastMicros < mostRatio;
+    const isLinear = attempt >= enoughAttempts && twice.leastMicros / once.leastMicros < mostRatio;
     if (twice.leastMicros < saysNothingMicros || isLinear) return undefined;
   }
   return `these take ${once.leastMicros} µs of processor time, those ${twice.leastMicros}`;
