@@ -5,6 +5,7 @@ import { GitAccess } from "./access/git-access.js";
 import type { Members } from "./access/members.js";
 import { credentialsRefused } from "./access/metrics.js";
 import { type Clock, repeatedly, unixSeconds } from "./base/clock.js";
+import { Late } from "./base/late.js";
 import { isOneFile } from "./base/one-file.js";
 import { publicUrls } from "./config/config.js";
 import { type LiveConfig, memo } from "./config/load.js";
@@ -168,23 +169,6 @@ export async function startService(context: Context, rooms: UsedRooms): Promise<
       await git.close();
     },
   };
-}
-
-/** Made when it is first asked for; later askers get the same. */
-class Late<T> {
-  #answer: Promise<T> | undefined;
-
-  constructor(readonly work: () => Promise<T>) {}
-
-  get(): Promise<T> {
-    this.#answer ??= this.work();
-    return this.#answer;
-  }
-
-  /** Undefined while nobody asked. */
-  get begun(): Promise<T> | undefined {
-    return this.#answer;
-  }
 }
 
 const loadedLater = (matches: Route["matches"], load: () => Promise<readonly Route[]>): Route => ({

@@ -11,7 +11,7 @@ declare const holdfastKeepCompiled: (() => void) | undefined;
 
 const oneFile = typeof holdfastOneFile === "undefined" ? undefined : holdfastOneFile;
 
-/** What is imported late is in this file already: loading it cannot fail for want of descriptors. */
+/** What is imported late is in this file already: loading it opens no file, so it cannot fail for want of descriptors. */
 export const isOneFile = oneFile !== undefined;
 
 /** Once a server has started: the next start need not compile again what this one did. */

@@ -1,5 +1,5 @@
-// `/assets/*`: style sheets, scripts and the icon, read from src/web/assets when the program starts and kept by browsers
-// for ever: their names hold a digest of what is in them, so that a new release is never shown with old files. By their
+// `/assets/*`: style sheets, scripts and the icon, read from src/web/assets when pages are first made and kept by
+// browsers for ever: their names hold a digest of what is in them, so that a new release is never shown with old files. By their
 // plain names they are there too, and are asked about again each time.
 //   holdfast.css  all pages: light and dark by the reader's choice, readable from 320 pixels up, fonts the machine has
 //   holdfast.js   times in words, buttons that copy, fresh content when the relay tells of something new (the same page
@@ -25,7 +25,7 @@ function asset(file: string, contentType: string) {
   return { path: `/assets/${file}`, lasting: `/assets/${name}-${version}.${suffix}`, contentType, body };
 }
 
-const assets = {
+const readAssets = () => ({
   style: asset("holdfast.css", "text/css; charset=utf-8"),
   script: asset("holdfast.js", "text/javascript; charset=utf-8"),
   codeStyle: asset("code.css", "text/css; charset=utf-8"),
@@ -35,20 +35,30 @@ const assets = {
   signInScript: asset("sign-in.js", "text/javascript; charset=utf-8"),
   writeScript: asset("write.js", "text/javascript; charset=utf-8"),
   icon: asset("icon.svg", "image/svg+xml"),
-};
+});
+
+let read: ReturnType<typeof readAssets> | undefined;
+
+/** Not while the module is loaded: a module that failed for want of descriptors could never be loaded again. */
+function assets(): ReturnType<typeof readAssets> {
+  read ??= readAssets();
+  return read;
+}
 
 /** What the sign-in page of a private service needs: the only files that strangers get there. */
-export const signInFiles: readonly string[] = [assets.style, assets.script, assets.signInScript, assets.icon].map(
-  ({ lasting }) => lasting,
-);
+export function signInFiles(): string[] {
+  const { style, script, signInScript, icon } = assets();
+  return [style, script, signInScript, icon].map(({ lasting }) => lasting);
+}
 
 /** Below the service's base path. */
-export const assetUrl = (name: keyof typeof assets, basePath: string): string => basePath + assets[name].lasting;
+export const assetUrl = (name: keyof ReturnType<typeof readAssets>, basePath: string): string =>
+  basePath + assets()[name].lasting;
 
 const yearSeconds = 365 * 24 * 60 * 60;
 
 export const assetRoutes = (): Route[] =>
-  Object.values(assets).map(({ path, lasting, contentType, body }) => ({
+  Object.values(assets()).map(({ path, lasting, contentType, body }) => ({
     matches: (request) => isRead(request, lasting) || isRead(request, path),
     handle(request, response) {
       const isLasting = request.localPath === lasting;

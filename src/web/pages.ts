@@ -66,6 +66,8 @@ const busyKeptMs = 5_000;
 export function createPages(context: Context, parts: UsedRooms): Pages {
   const { live, clock, store, version, logger } = context;
   const { gitHost, basePath, status = nothingFollowed, history, startedSeconds } = parts;
+  // First: these read files, and where that fails nothing has been begun.
+  const [files, neededToSignIn] = [assetRoutes(), signInFiles()];
   const rates = new VisitorRates(clock);
   const site = (): Site => {
     const urls = publicUrls(live.current);
@@ -158,11 +160,11 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
       ...code.redirects,
       ...readably(code.streams),
       ...inTurns([limited(landing), limited(statusRoute), ...readably([...ofRepositories, ...code.pages])], site),
-      ...assetRoutes(),
+      ...files,
       nothing,
     ],
     signInPage: (status) => signInPage(site(), status),
-    signInFiles,
+    signInFiles: neededToSignIn,
     endStreams: () => admin.close(),
     async close() {
       sources.threads.close();
