@@ -54,24 +54,39 @@
 
   const form = document.querySelector("form[data-find]");
   if (form) {
-    let asked = 0;
+    let [asked, listed, isChosen] = [0, 0, false];
+    const choose = () => {
+      const first = document.querySelector("#found a");
+      if (first) first.click();
+    };
+    const follow = (turn, waitMs) => setTimeout(async () => {
+      if (turn !== asked) return;
+      const address = location.pathname + "?" + new URLSearchParams(new FormData(form));
+      const answer = await fetch(address, { headers: { Accept: "text/html" } }).catch(() => undefined);
+      // Too many questions, or the server is away: the list must not stay that of other words.
+      if (!answer || !answer.ok) return follow(turn, 10000);
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("found");
+      if (!fresh || turn !== asked) return;
+      document.getElementById("found").replaceWith(document.adoptNode(fresh));
+      history.replaceState(null, "", address);
+      listed = turn;
+      if (isChosen) choose();
+    }, waitMs);
     form.addEventListener("input", () => {
-      const turn = ++asked;
-      setTimeout(async () => {
-        if (turn !== asked) return;
-        const address = location.pathname + "?" + new URLSearchParams(new FormData(form));
-        const answer = await fetch(address, { headers: { Accept: "text/html" } }).catch(() => undefined);
-        if (!answer || !answer.ok || turn !== asked) return;
-        const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("found");
-        if (!fresh) return;
-        document.getElementById("found").replaceWith(document.adoptNode(fresh));
-        history.replaceState(null, "", address);
-      }, 200);
+      isChosen = false;
+      follow(++asked, 200);
     });
+    // What was typed before this script was here.
+    const words = form.elements.namedItem("q");
+    if (words.value !== words.defaultValue) follow(++asked, 0);
     form.addEventListener("keydown", (event) => {
       const first = document.querySelector("#found a");
-      if (event.key === "Enter" && first && asked > 0) { event.preventDefault(); first.click(); }
-      else if (event.key === "ArrowDown" && first) { event.preventDefault(); first.focus(); }
+      if (event.key === "Enter" && asked > 0) {
+        event.preventDefault();
+        // The list may still be that of fewer letters.
+        isChosen = listed !== asked;
+        if (!isChosen) choose();
+      } else if (event.key === "ArrowDown" && first) { event.preventDefault(); first.focus(); }
     });
   }
 
