@@ -45,19 +45,6 @@ export async function setLargeTalk(world: PagesWorld, owner: SecretKey, folder: 
   const [grace, edsger, radia] = [newKey(), newKey(), newKey()];
   const people = [grace, edsger, radia, owner];
   const someone = (index: number): SecretKey => people[index % people.length] ?? grace;
-  const said = (key: SecretKey, root: string, kind: number, parent: string, text: string, age: number) =>
-    world.publish(
-      key,
-      1111,
-      [
-        ["E", root],
-        ["K", String(kind)],
-        ["e", parent],
-        ["k", parent === root ? String(kind) : "1111"],
-      ],
-      text,
-      age,
-    );
   const issues: string[] = [];
   for (let index = 0; index < 44; index++) {
     const subject = `${subjects[index % subjects.length]}${index >= subjects.length ? ` (${index})` : ""}`;
@@ -69,13 +56,14 @@ export async function setLargeTalk(world: PagesWorld, owner: SecretKey, folder: 
     if (index % 7 === 2) await world.publish(owner, 1631, [["e", id, "", "root"], about], "", age - day);
   }
   const issue = issues[40] ?? "";
-  const first = await said(edsger, issue, 1621, issue, "Seen here as well, with `strict: true`.", 9 * day);
-  const second = await said(owner, issue, 1621, first.id, answer, 8 * day);
-  await said(grace, issue, 1621, second.id, "That helps. Shall I send a pull request?", 7 * day);
+  const thread = { id: issue, kind: 1621 };
+  const first = await world.comment(edsger, thread, issue, "Seen here as well, with `strict: true`.", 9 * day);
+  const second = await world.comment(owner, thread, first.id, answer, 8 * day);
+  await world.comment(grace, thread, second.id, "That helps. Shall I send a pull request?", 7 * day);
   await world.publish(owner, 1985, [["e", issue], about, ["L", "#t"], ["l", "confirmed", "#t"]], "", 6 * day);
   await world.publish(owner, 1632, [["e", issue, "", "root"], about], "", 5 * day);
   await world.publish(grace, 1630, [["e", issue, "", "root"], about], "", 4 * day);
-  await said(radia, issue, 1621, issue, "> with `strict: true`\n\nWithout it too, since v1.8.0.", 3 * day);
+  await world.comment(radia, thread, issue, "> with `strict: true`\n\nWithout it too, since v1.8.0.", 3 * day);
 
   // Pull requests change the real sources; the history was imported beside the working copy.
   await world.git(folder, "reset", "--quiet", "--hard", "main");
@@ -103,8 +91,20 @@ export async function setLargeTalk(world: PagesWorld, owner: SecretKey, folder: 
     const text = `Closes the issue about it.\n\n- [x] sources\n- [x] tests\n- [ ] documentation\n\n\`\`\`ts\nz.email().parse("a+b@example.com");\n\`\`\`\n`;
     const { id } = await world.publish(someone(index), 1618, tags, text, (3 - index) * day);
     await world.git(folder, "push", "--quiet", full, `${branch}:refs/nostr/${id}`);
-    await said(owner, id, 1618, id, "Thank you! One question: is `checked` meant to be exported?", 40_000);
-    await said(someone(index), id, 1618, id, "Yes: the locales use it, see [parse.ts](v4/core/parse.ts).", 30_000);
+    await world.comment(
+      owner,
+      { id, kind: 1618 },
+      id,
+      "Thank you! One question: is `checked` meant to be exported?",
+      40_000,
+    );
+    await world.comment(
+      someone(index),
+      { id, kind: 1618 },
+      id,
+      "Yes: the locales use it, see [parse.ts](v4/core/parse.ts).",
+      30_000,
+    );
     pulls.push(`${full}/pulls/${id}`);
   }
   const mails = (await world.git(folder, "format-patch", "--stdout", "-2", "work-1")).split(/^(?=From [0-9a-f]{40} )/m);

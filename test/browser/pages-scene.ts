@@ -216,19 +216,6 @@ async function setTalk(
   folder: string,
   full: string,
 ): Promise<Pick<Scene, "issue" | "pull" | "patch" | "hostileIssue">> {
-  const said = (key: SecretKey, root: string, kind: number, text: string, parent: string, age: number) =>
-    world.publish(
-      key,
-      1111,
-      [
-        ["E", root],
-        ["K", String(kind)],
-        ["e", parent],
-        ["k", "1111"],
-      ],
-      text,
-      age,
-    );
   const issue = await world.publish(
     reader,
     1621,
@@ -243,20 +230,19 @@ async function setTalk(
     7_200,
   );
   await world.publish(reader, 0, [], JSON.stringify({ name: "Einar", about: "Sails" }));
-  const first = await said(
+  const first = await world.comment(
     owner,
+    issue,
     issue.id,
-    1621,
     "Thanks. The table of stations says `Atlantic/Faroe`; that is why.",
-    issue.id,
     6_000,
   );
-  const answer = await said(reader, issue.id, 1621, "Then all stations of Iceland are wrong?", first.id, 5_500);
-  await said(second, issue.id, 1621, "Yes: see [the table](src/harmonics.ts).", answer.id, 5_000);
+  const answer = await world.comment(reader, issue, first.id, "Then all stations of Iceland are wrong?", 5_500);
+  await world.comment(second, issue, answer.id, "Yes: see [the table](src/harmonics.ts).", 5_000);
   await world.publish(second, 1632, [["e", issue.id, "", "root"], about], "", 4_000);
   await world.publish(reader, 1630, [["e", issue.id, "", "root"], about], "", 3_000);
   await world.publish(owner, 1985, [["e", issue.id], about, ["L", "#t"], ["l", "stations", "#t"]], "", 2_000);
-  await said(owner, issue.id, 1621, "Still open: the fix is in the pull request.", issue.id, 1_000);
+  await world.comment(owner, issue, issue.id, "Still open: the fix is in the pull request.", 1_000);
 
   await world.git(folder, "switch", "--quiet", "-c", "iceland");
   for (const [file, text, message] of [
@@ -280,7 +266,7 @@ async function setTalk(
     900,
   );
   await world.git(folder, "push", "--quiet", full, `iceland:refs/nostr/${pull.id}`);
-  await said(owner, pull.id, 1618, "Looks right to me.", pull.id, 800);
+  await world.comment(owner, pull, pull.id, "Looks right to me.", 800);
   await world.git(folder, "switch", "--quiet", "main");
 
   const patch = await world.publish(
@@ -310,12 +296,11 @@ async function setTalk(
     `${hostileName}\n\n[click](javascript:document.title='owned') ![p](https://elsewhere.example/p.png) <svg onload=alert(1)>\n\n${"wide".repeat(200)}\n\n| a | b |\n|--|--|\n| ${"x".repeat(300)} | y |\n`,
     600,
   );
-  await said(
+  await world.comment(
     hostile,
+    hostileIssue,
     hostileIssue.id,
-    1621,
     `<script>document.title='owned'</script>\n\n# Heading ${hostileName}`,
-    hostileIssue.id,
     500,
   );
   await world.publish(

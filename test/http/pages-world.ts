@@ -19,6 +19,7 @@ export async function until(isSo: () => Promise<boolean>): Promise<void> {
 
 export interface PublishedEvent {
   readonly id: string;
+  readonly kind: number;
   readonly created_at: number;
 }
 
@@ -34,6 +35,14 @@ export interface PagesWorld {
     tags: readonly Tag[],
     content?: string,
     ageSeconds?: number,
+  ): Promise<PublishedEvent>;
+  /** A comment in the thread of `root`, in answer to `parent`, which may be the root itself. */
+  comment(
+    key: SecretKey,
+    root: Pick<PublishedEvent, "id" | "kind">,
+    parent: string,
+    text: string,
+    ageSeconds: number,
   ): Promise<PublishedEvent>;
   /** Announces and leaves it at that. */
   announce(owner: SecretKey, identifier: string, more?: readonly Tag[]): Promise<PublishedEvent>;
@@ -76,6 +85,15 @@ export async function startPagesWorld(
       const [, , ok, message] = await relay.publish(event);
       if (ok !== true) throw new Error(`kind ${kind} was refused: ${message}`);
       return event;
+    },
+    comment: (key, root, parent, text, ageSeconds) => {
+      const inThread: Tag[] = [
+        ["E", root.id],
+        ["K", String(root.kind)],
+        ["e", parent],
+        ["k", parent === root.id ? String(root.kind) : "1111"],
+      ];
+      return world.publish(key, 1111, inThread, text, ageSeconds);
     },
     announce: (owner, identifier, more = []) =>
       world.publish(owner, 30617, [
