@@ -10,12 +10,12 @@ import pg from "pg";
 import { SecretKey } from "../src/nostr/keys.js";
 import { seededRandom } from "./corpus.js";
 import type { PostgresFacts } from "./postgres-program.js";
+import { treeMs } from "./process-costs.js";
 import { type BenchServer, freePort, nextMessage, programPath, startBenchServer } from "./processes.js";
 import { firstCommit, host, raisedSettings } from "./scene.js";
 import { signedIssues } from "./signed-corpus.js";
 import { addressOf, type HostedRepository } from "./traffic.js";
 import { git } from "./traffic-git.js";
-import { treeMs } from "./tree-time.js";
 
 /** Milliseconds of the processors. */
 export interface ProcessorUse {

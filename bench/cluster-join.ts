@@ -9,12 +9,12 @@ import { Asker } from "./asker.js";
 import type { ClusterGround, Stage } from "./cluster-ground.js";
 import { tell } from "./cluster-ground.js";
 import { goal } from "./cluster-rows.js";
+import { treeMs } from "./process-costs.js";
 import type { BenchRow } from "./rows.js";
 import { host } from "./scene.js";
 import { Corpus } from "./store.js";
 import type { HostedRepository } from "./traffic.js";
 import { urlOf } from "./traffic-git.js";
-import { treeMs } from "./tree-time.js";
 
 export interface JoinSizes {
   readonly events: number;

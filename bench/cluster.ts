@@ -8,18 +8,17 @@ import { eventRows, eventsNeeded } from "./cluster-events.js";
 import { gitRows } from "./cluster-git.js";
 import { setStage, tell } from "./cluster-ground.js";
 import { joinRows } from "./cluster-join.js";
+import { canTellCosts } from "./process-costs.js";
 import { inFolder } from "./processes.js";
 import type { Benchmark } from "./rows.js";
 import { raised } from "./scene.js";
-import { canTellTreeTime } from "./tree-time.js";
 
 export const usualSizes = { events: 100_000, repositories: 200 };
 
 export const clusterBenchmark: Benchmark = {
   name: "cluster",
   missing() {
-    if (!canTellTreeTime)
-      return "it counts the processor time of processes as Linux tells it in /proc: run it on Linux";
+    if (!canTellCosts) return "it counts the processor time of processes as Linux tells it in /proc: run it on Linux";
     if (postgresPrograms() !== undefined) return undefined;
     return "there is no PostgreSQL here: install one (Debian: apt-get install postgresql), or name the folder with its programs in POSTGRES_BIN";
   },

@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Asker } from "./asker.js";
 import { seededRandom } from "./corpus.js";
 import { send } from "./ingest.js";
-import { treeCpuMs, treeMemory } from "./process-tree.js";
+import { treeMemory, treeMs } from "./process-costs.js";
 import { nextMessage, startProgram } from "./processes.js";
 import { frameOf, RawClient } from "./raw-client.js";
 import { percentile } from "./rows.js";
@@ -27,9 +27,9 @@ export interface Figure {
 
 /** Runs `work` and answers what the server used, divided by `count`. */
 export async function cpuMicrosOf(pid: number, count: number, work: () => Promise<unknown>): Promise<number> {
-  const before = treeCpuMs(pid);
+  const before = treeMs(pid);
   await work();
-  return ((treeCpuMs(pid) - before) * 1_000) / count;
+  return ((treeMs(pid) - before) * 1_000) / count;
 }
 
 /** Which events the works publish, by their place in the corpus. */

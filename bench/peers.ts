@@ -20,7 +20,7 @@ import {
   type Target,
 } from "./peer-relay.js";
 import { type Peer, startPeer } from "./peer-servers.js";
-import { treeMemory } from "./process-tree.js";
+import { treeMemory } from "./process-costs.js";
 import { inFolder } from "./processes.js";
 import { type BenchRow, mebibytes, milliseconds, percentile } from "./rows.js";
 import { firstCommit } from "./scene.js";

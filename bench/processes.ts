@@ -96,6 +96,15 @@ const profiling = process.env.BENCH_PROF;
 /** Flags for the server's Node, to try one out. */
 const serverFlags = (process.env.BENCH_NODE_FLAGS ?? "").split(" ").filter((flag) => flag !== "");
 
+/** Nothing of the caller's own environment reaches a server that is measured. */
+export const serverEnvironment = (folder: string, port: number): Record<string, string> => ({
+  PATH: process.env.PATH ?? "",
+  HOME: "/nonexistent",
+  NGIT_DATA_PATH: folder,
+  NGIT_BIND_ADDRESS: `127.0.0.1:${port}`,
+  NGIT_DOMAIN: "bench.example",
+});
+
 export async function startBenchServer(
   folder: string,
   settings: Readonly<Record<string, string>> = {},
@@ -107,15 +116,7 @@ export async function startBenchServer(
 async function start(folder: string, settings: Readonly<Record<string, string>>, port: number): Promise<BenchServer> {
   const began = performance.now();
   const child = startProgram("server-program", {
-    env: {
-      PATH: process.env.PATH ?? "",
-      HOME: "/nonexistent",
-      NGIT_DATA_PATH: folder,
-      NGIT_BIND_ADDRESS: `127.0.0.1:${port}`,
-      NGIT_DOMAIN: "bench.example",
-      ...raisedLimits,
-      ...settings,
-    },
+    env: { ...serverEnvironment(folder, port), ...raisedLimits, ...settings },
     execArgv: ["--expose-gc", ...serverFlags, ...(profiling ? ["--cpu-prof", `--cpu-prof-dir=${profiling}`] : [])],
   });
   await nextMessage(child);

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { freePort, inFolder } from "./processes.js";
+import { freePort, inFolder, serverEnvironment } from "./processes.js";
 import { type Benchmark, type BenchRow, mebibytes, milliseconds, percentile } from "./rows.js";
 
 const program = fileURLToPath(new URL("../../bin/holdfast", import.meta.url));
@@ -21,13 +21,7 @@ const median = (values: readonly number[]): number => percentile(values, 0.5);
 
 function startProgram(folder: string, port: number): ChildProcess {
   return spawn(process.execPath, [program, "serve"], {
-    env: {
-      PATH: process.env.PATH ?? "",
-      HOME: "/nonexistent",
-      NGIT_DATA_PATH: folder,
-      NGIT_BIND_ADDRESS: `127.0.0.1:${port}`,
-      NGIT_DOMAIN: "bench.example",
-    },
+    env: serverEnvironment(folder, port),
     stdio: "ignore",
   });
 }
