@@ -1,6 +1,7 @@
 // The candidates of a filter: which index lists answer it, and those lists merged in NIP-01 order. The choice of lists is
 // by kind of index, not by statistics: ids, addresses, words, the tag that usually names fewest events (with the kind,
-// where such lists are kept), author with kind, author, kind, everything.
+// where such lists are kept), author with kind, author, kind, everything. Where that choice leads to much that is not
+// wanted, the lists of the other fields are walked beside it, and only what is in all of them is looked at.
 
 import { Heap } from "../../base/collections.js";
 import { addressText, type EventId, isAddressable } from "../../nostr/event.js";
@@ -11,6 +12,8 @@ import {
   everything,
   isIndexedTag,
   isListedByTagAndKind,
+  isOfTag,
+  isOfTagAndKind,
   ofAuthor,
   ofAuthorAndKind,
   ofKind,
@@ -30,12 +33,18 @@ export type Plan =
       readonly type: "terms";
       readonly terms: readonly string[];
       readonly residual: Residual;
+      /** The tag whose lists these are, if they are a tag's. */
+      readonly tag?: string;
       /** Lists that each lead to everything that is asked for, as the one in `terms` does. */
       readonly instead?: readonly string[];
+      /** Everything that is asked for is also in one list of each of these. */
+      readonly also?: readonly (readonly string[])[];
     };
 
 /** More terms than this cost more to open than a wider list costs to walk. */
 const maxProductTerms = 5_000;
+/** Of a field whose lists are walked beside others: all of them are moved at each step. */
+const maxTermsBeside = 16;
 
 // Lower is more selective. Letters that are not named here stand between author with kind and author alone.
 const rankOfLetter = new Map(
@@ -49,7 +58,7 @@ const rankOfAuthor = 7;
 type LacksTag = (letter: string, value: string) => boolean;
 
 export function planOf(filter: Filter, lacksTag: LacksTag): Plan {
-  const plan = planByFields(filter, lacksTag);
+  const plan = withOtherFields(planByFields(filter, lacksTag), filter, lacksTag);
   // Whose private events they are says the header.
   return filter.readers && plan.type === "terms" && plan.residual === "none" ? { ...plan, residual: "header" } : plan;
 }
@@ -79,10 +88,12 @@ function planByFields(filter: Filter, lacksTag: LacksTag): Plan {
       kinds.length * values.length <= maxProductTerms
     ) {
       const terms = values.flatMap((value) => kinds.map((kind) => ofTagAndKind(best.name, value, kind)));
-      return { type: "terms", terms, residual: names.length > 1 ? "content" : authors ? "header" : "none" };
+      const residual = names.length > 1 ? "content" : authors ? "header" : "none";
+      return { type: "terms", terms, residual, tag: best.name };
     }
     const terms = values.map((value) => ofTag(best.name, value));
-    return { type: "terms", terms, residual: names.length > 1 ? "content" : authors || kinds ? "header" : "none" };
+    const residual = names.length > 1 ? "content" : authors || kinds ? "header" : "none";
+    return { type: "terms", terms, residual, tag: best.name };
   }
   const covered: Residual = names.length > 0 ? "content" : "none";
   if (product) {
@@ -94,6 +105,26 @@ function planByFields(filter: Filter, lacksTag: LacksTag): Plan {
   }
   if (kinds) return { type: "terms", terms: kinds.map(ofKind), residual: covered };
   return { type: "terms", terms: [everything], residual: covered };
+}
+
+/** Names the lists of the fields that the plan has not used, where they are few. */
+function withOtherFields(plan: Plan, { authors, kinds, tags, search }: Filter, lacksTag: LacksTag): Plan {
+  if (plan.type !== "terms" || plan.residual === "none" || search !== undefined) return plan;
+  if (plan.terms.length > maxTermsBeside) return plan;
+  const also: string[][] = [];
+  for (const [name, values] of tags ?? []) {
+    if (name === plan.tag || !isIndexedTag(name) || values.length > maxTermsBeside) continue;
+    also.push(values.filter((value) => !lacksTag(name, value)).map((value) => ofTag(name, value)));
+  }
+  if (plan.tag !== undefined) {
+    const kindsLeft = plan.terms.some(isOfTagAndKind) ? undefined : kinds;
+    const isProduct = authors && kinds && authors.length * kinds.length <= maxTermsBeside;
+    const rest = isProduct
+      ? authors.flatMap((pubkey) => kinds.map((kind) => ofAuthorAndKind(pubkey, kind)))
+      : (authors?.map(ofAuthor) ?? kindsLeft?.map(ofKind));
+    if (rest && rest.length <= maxTermsBeside) also.push(rest);
+  }
+  return also.length > 0 ? { ...plan, also } : plan;
 }
 
 /** Author, addressable kind and `d` together name at most one event each. */
@@ -145,7 +176,7 @@ export const firstChunkOf = (limit: number, lists: number): number =>
  */
 export class Stream {
   #buffer: Entry[];
-  #tagText: Buffer | undefined;
+  #tagTexts: readonly Buffer[] | undefined;
   #index = 0;
   #chunk: number;
   #isLast: boolean;
@@ -163,10 +194,11 @@ export class Stream {
     this.head = first[0];
   }
 
-  /** How the tag that the term was made of is written in an event; kept, because every row of the list asks. */
-  get tagText(): Buffer {
-    this.#tagText ??= Buffer.from(tagText(this.term));
-    return this.#tagText;
+  /** How the tag is written in an event that the term was made of, if it was made of one; kept, because every row asks. */
+  get tagTexts(): readonly Buffer[] {
+    const { term } = this;
+    this.#tagTexts ??= isOfTag(term) || isOfTagAndKind(term) ? [Buffer.from(tagText(term))] : [];
+    return this.#tagTexts;
   }
 
   advance(): void {
@@ -180,7 +212,31 @@ export class Stream {
     }
     this.head = this.#buffer[this.#index];
   }
+
+  /** Goes to the first entry that is this one or comes after it. What lies between is not read, unless it was already. */
+  seek(entry: Entry): void {
+    const isBefore = (at: number): boolean => compareEntries(this.#buffer[at] as Entry, entry) < 0;
+    const { length } = this.#buffer;
+    if (this.#isLast || (length > 0 && !isBefore(length - 1))) {
+      while (this.#index < length && isBefore(this.#index)) this.#index++;
+    } else {
+      this.#chunk = usualChunk;
+      const { since, until } = this.merged;
+      this.#buffer = this.lists.scan(this.term, rightBefore(entry), since, until, this.#chunk);
+      this.#isLast = this.#buffer.length < this.#chunk;
+      this.#index = 0;
+    }
+    this.head = this.#buffer[this.#index];
+  }
 }
+
+/** The last place in the order before an entry. */
+const rightBefore = (entry: Entry): Entry => ({
+  time: entry.time,
+  idHigh: entry.idHigh,
+  idLow: entry.idLow,
+  seq: entry.seq - 1,
+});
 
 /** Merges streams; an entry that is in several comes once. */
 export class MergedStreams {
@@ -210,12 +266,51 @@ export class MergedStreams {
       const entry = top?.head;
       if (!top || !entry) return undefined;
       top.advance();
-      if (top.head === undefined) this.#streams.removeFirst();
-      else this.#streams.replaceFirst(-top.head.time, top);
+      this.#moved(top);
       if (this.#last && compareEntries(this.#last, entry) === 0) continue;
       this.#last = entry;
       this.found = top;
       return entry;
     }
+  }
+  /** The first entry that is this one or comes after it; `next` goes on behind it. */
+  seek(entry: Entry): Entry | undefined {
+    for (let top = this.#streams.first; top?.head; top = this.#streams.first) {
+      if (compareEntries(top.head, entry) >= 0) break;
+      top.seek(entry);
+      this.#moved(top);
+    }
+    return this.next();
+  }
+
+  #moved(top: Stream): void {
+    if (top.head === undefined) this.#streams.removeFirst();
+    else this.#streams.replaceFirst(-top.head.time, top);
+  }
+}
+
+/**
+ * What is in all of several merged lists. Each leads the others on to where it stands: of none more is read than the
+ * shortest has entries, and what lies between is passed over.
+ */
+export class CommonEntries {
+  #at = 0;
+  #wanted: Entry | undefined;
+  /** How many of the lists, one after the other, have the wanted entry. */
+  #agree = 0;
+
+  constructor(readonly lists: readonly MergedStreams[]) {}
+
+  /** One step. "none yet": the lists do not agree yet. */
+  next(): Entry | "none yet" | undefined {
+    const list = this.lists[this.#at] as MergedStreams;
+    const found = this.#wanted ? list.seek(this.#wanted) : list.next();
+    if (!found) return undefined;
+    this.#agree = this.#wanted && compareEntries(found, this.#wanted) === 0 ? this.#agree + 1 : 1;
+    this.#wanted = found;
+    this.#at = (this.#at + 1) % this.lists.length;
+    if (this.#agree < this.lists.length) return "none yet";
+    this.#wanted = undefined;
+    return found;
   }
 }

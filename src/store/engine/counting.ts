@@ -5,9 +5,8 @@ import type { NostrEvent } from "../../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing } from "../../nostr/filter.js";
 import type { TimedIds } from "../../nostr/negentropy/records.js";
 import type { Sequence, StopSign } from "../port.js";
-import { MergedStreams, planOf, type Residual } from "./candidates.js";
-import type { Slice } from "./query.js";
-import { fullMatcher, PagedQuery, type Sight } from "./query.js";
+import { MergedStreams, type Plan, planOf, type Residual } from "./candidates.js";
+import { Candidates, fullMatcher, PagedQuery, type Sight, type Slice } from "./query.js";
 import { type Entry, expiring, matchable, Row } from "./row.js";
 
 /** Sequence numbers of events that have expired and are not swept yet. */
@@ -23,31 +22,33 @@ function expiredNow({ content, nowSeconds }: Sight): ReadonlySet<Sequence> {
 async function walk(
   sight: Sight,
   filter: Filter,
-  terms: readonly string[],
-  residual: Residual,
+  plan: Plan & { readonly type: "terms" },
   visit: (entry: Entry) => boolean,
   slice: Slice,
   signal: StopSign | undefined,
 ): Promise<boolean> {
   const { content, view, upTo } = sight;
   const expired = expiredNow(sight);
+  const { residual } = plan;
   const { tags: _covered, ...header } = filter;
   const matches = residual === "none" ? undefined : residual === "header" ? matcherOf(header) : fullMatcher(filter);
-  const streams = new MergedStreams(filter.since ?? 0, filter.until ?? Number.MAX_SAFE_INTEGER);
-  for (const term of terms) {
-    content.open(term, streams);
+  const candidates = new Candidates(sight, filter, plan);
+  for (;;) {
     if (slice.isOver()) await slice.rest(signal);
-  }
-  for (let entry = streams.next(); entry; entry = streams.next()) {
-    if (slice.isOver()) await slice.rest(signal);
+    if (!candidates.open()) continue;
+    const entry = candidates.next();
+    if (!entry) return true;
+    if (entry === "none yet") continue;
     if (entry.seq > upTo || expired.has(entry.seq)) continue;
     const own = entry instanceof Row ? entry : content.inMemory(entry.seq);
     if (own && !own.isSeenAt(view)) continue;
     if (content.vanishing.authors.size > 0 && !content.row(entry.seq, view)) continue;
-    if (matches && !(own ? matches(matchable(own)) : matchesOnDisk(sight, entry, residual, matches))) continue;
+    if (matches && !(own ? matches(matchable(own)) : matchesOnDisk(sight, entry, residual, matches))) {
+      candidates.passedOver();
+      continue;
+    }
     if (!visit(entry)) return false;
   }
-  return true;
 }
 
 /** A header is judged where it lies: nothing is copied. */
@@ -80,7 +81,7 @@ export async function countMatches(
       count++;
       return true;
     };
-    await walk(sight, filter, plan.terms, plan.residual, visit, slice, signal);
+    await walk(sight, filter, plan, visit, slice, signal);
     return count;
   }
   const bounds = { limit: Number.POSITIVE_INFINITY, pageRows: 1_000, passingRows: true, signal };
@@ -104,7 +105,7 @@ export async function collectTimedIds(
       builder.add(entry);
       return builder.length <= cap;
     };
-    if (!(await walk(sight, filter, plan.terms, plan.residual, visit, slice, signal))) return undefined;
+    if (!(await walk(sight, filter, plan, visit, slice, signal))) return undefined;
     return builder.finish(sight, slice, signal);
   }
   const bounds = { limit: cap + 1, pageRows: 1_000, passingRows: true, signal };

@@ -6,7 +6,7 @@ import type { EventId } from "../../nostr/event.js";
 import { type Filter, type Matcher, matcherOf, matchesNothing, searchMatcher } from "../../nostr/filter.js";
 import type { BeforePage, Sequence, StopSign, StoredRow } from "../port.js";
 import type { PageMemory } from "./backend.js";
-import { firstChunkOf, MergedStreams, type Plan, planOf, type Stream, shortestOf } from "./candidates.js";
+import { CommonEntries, firstChunkOf, MergedStreams, type Plan, planOf, shortestOf } from "./candidates.js";
 import type { Content } from "./content.js";
 import {
   type AnyRow,
@@ -38,7 +38,8 @@ export function fullMatcher(filter: Filter): Matcher {
   return (event) => matches(event) && found(event);
 }
 
-type RowMatcher = (row: AnyRow, list: Stream | undefined) => boolean;
+/** `tagTexts`: how the tags that led to the row are written, if they are all that is asked for. */
+type RowMatcher = (row: AnyRow, tagTexts: readonly Buffer[] | undefined) => boolean;
 
 /**
  * The full match, cheaper where it can be: a tag that the index found is looked for in the stored text as it must be
@@ -47,14 +48,14 @@ type RowMatcher = (row: AnyRow, list: Stream | undefined) => boolean;
  */
 function rowMatcher(filter: Filter, plan: Plan): RowMatcher {
   const matches = fullMatcher(filter);
-  if (plan.type !== "terms" || plan.residual === "content" || filter.tags === undefined) {
+  if (plan.type !== "terms" || filter.search !== undefined || filter.tags === undefined) {
     return (row) => matches(matchable(row));
   }
   const { tags: _found, ...header } = filter;
   const headerMatches = matcherOf(header);
-  return (row, list) => {
-    if (row instanceof Row || !list) return matches(matchable(row));
-    return headerMatches(row) && (row.hasText(list.tagText) || matches(row));
+  return (row, tagTexts) => {
+    if (row instanceof Row || !tagTexts) return matches(matchable(row));
+    return headerMatches(row) && (tagTexts.every((text) => row.hasText(text)) || matches(row));
   };
 }
 
@@ -64,25 +65,35 @@ function headerMatcher({ authors, kinds, readers }: Filter, plan: Plan): Matcher
   return matcherOf({ ...(authors && { authors }), ...(kinds && { kinds }), ...(readers && { readers }) });
 }
 
+/** So many candidates that were not wanted are looked at before the lists of other fields are asked too. */
+const patience = 64;
+
 /** Opens the lists of a plan one by one, so that a filter of 5,000 values can be opened in slices too. */
-class Candidates {
+export class Candidates {
+  readonly #sight: Sight;
+  readonly #filter: Filter;
+  readonly #plan: Plan;
   readonly #streams: MergedStreams;
-  readonly #opening: Iterator<void>;
+  /** Once the first lists have led to much that was not wanted. */
+  #common: CommonEntries | undefined;
+  #opening: Iterator<void>;
   #isOpen = false;
+  #unwanted = 0;
 
   constructor(sight: Sight, filter: Filter, plan: Plan) {
-    const lists = plan.type === "terms" ? plan.terms.length : 1;
-    this.#streams = new MergedStreams(
-      filter.since ?? 0,
-      filter.until ?? Number.MAX_SAFE_INTEGER,
-      firstChunkOf(filter.limit ?? Number.POSITIVE_INFINITY, lists),
-    );
+    this.#sight = sight;
+    this.#filter = filter;
+    this.#plan = plan;
+    this.#streams = this.#merged(plan.type === "terms" ? plan.terms.length : 1);
     this.#opening = this.#open(sight, plan);
   }
 
-  /** The list that led to the last entry. */
-  get list(): Stream | undefined {
-    return this.#streams.found;
+  /** How the tags are written that led to the last entry, if these are all tags that are asked for. */
+  get tagTexts(): readonly Buffer[] | undefined {
+    const texts = this.#common
+      ? this.#common.lists.flatMap(({ found }) => found?.tagTexts ?? [])
+      : (this.#streams.found?.tagTexts ?? []);
+    return texts.length === this.#filter.tags?.size ? texts : undefined;
   }
 
   /** One step of opening; true when all lists are open. */
@@ -91,8 +102,34 @@ class Candidates {
     return this.#isOpen;
   }
 
-  next(): Entry | undefined {
-    return this.#streams.next();
+  /** When all lists are open. */
+  next(): Entry | "none yet" | undefined {
+    return this.#common ? this.#common.next() : this.#streams.next();
+  }
+
+  /** The last entry was not what is asked for. */
+  passedOver(): void {
+    if (++this.#unwanted !== patience || this.#plan.type !== "terms" || !this.#plan.also) return;
+    this.#opening = this.#openOthers(this.#plan.also);
+    this.#isOpen = false;
+  }
+
+  #merged(lists: number): MergedStreams {
+    const { since = 0, until = Number.MAX_SAFE_INTEGER, limit = Number.POSITIVE_INFINITY } = this.#filter;
+    return new MergedStreams(since, until, firstChunkOf(limit, lists));
+  }
+
+  *#openOthers(also: readonly (readonly string[])[]): Generator<void> {
+    const lists = [this.#streams];
+    for (const terms of also) {
+      const streams = this.#merged(terms.length);
+      for (const term of terms) {
+        this.#sight.content.open(term, streams);
+        yield;
+      }
+      lists.push(streams);
+    }
+    this.#common = new CommonEntries(lists);
   }
 
   *#open({ content, view }: Sight, plan: Plan): Generator<void> {
@@ -157,9 +194,11 @@ class FilterCursor {
       if (!this.#candidates.open()) continue;
       const entry = this.#left > 0 ? (this.#again ?? this.#candidates.next()) : undefined;
       this.#again = undefined;
+      if (entry === "none yet") continue;
       this.#headEntry = entry;
       if (!entry) this.isDone = true;
       else this.head = this.#judge(entry);
+      if (!this.head) this.#candidates.passedOver();
     }
     return true;
   }
@@ -175,7 +214,7 @@ class FilterCursor {
     const matches = this.#matcher();
     const row = content.row(entry.seq, view, this.memory, this.#isWanted);
     if (!row) return undefined;
-    if (!isExpired(row, nowSeconds) && matches(row, this.#candidates.list)) return row;
+    if (!isExpired(row, nowSeconds) && matches(row, this.#candidates.tagTexts)) return row;
     if (!(row instanceof Row)) this.memory?.untake();
     return undefined;
   }

@@ -189,9 +189,10 @@ export const ofTag = (letter: string, value: string): string => `#${letter}${val
 export const isOfTag = (term: string): boolean => term[0] === "#";
 /** Those of one kind under a tag: a pull request among a hundred thousand comments costs what is found. */
 export const ofTagAndKind = (letter: string, value: string, kind: number): string => `&${letter}${kind}:${value}`;
+export const isOfTagAndKind = (term: string): boolean => term[0] === "&";
 /** How a tag that `ofTag` or `ofTagAndKind` made a term of begins in an event's JSON text. */
 export const tagText = (term: string): string =>
-  `["${term[1]}",${JSON.stringify(term.slice(term[0] === "&" ? term.indexOf(":") + 1 : 2))}`;
+  `["${term[1]}",${JSON.stringify(term.slice(isOfTagAndKind(term) ? term.indexOf(":") + 1 : 2))}`;
 
 /**
  * What clients ask for by kind under a repository's address: patches, pull requests, issues and their status. Listed by
