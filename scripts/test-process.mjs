@@ -6,6 +6,7 @@ import asyncHooks from "node:async_hooks";
 import { isMainThread } from "node:worker_threads";
 
 if (isMainThread && process.versions.node.startsWith("20.")) await withoutFollowing();
+if (isMainThread) await withoutWaitingForEver();
 
 async function withoutFollowing() {
   const { AsyncResource, createHook } = asyncHooks;
@@ -25,6 +26,21 @@ async function withoutFollowing() {
   // The runner takes both as it is loaded; everybody else gets Node's own.
   await import("node:test");
   Object.assign(asyncHooks, { AsyncResource, createHook });
+}
+
+/**
+ * What a test left open, such as the server of a test that failed, keeps its process alive, and the runner waits for that
+ * process: without an end of its own nobody would learn which test it was.
+ */
+async function withoutWaitingForEver() {
+  const { after } = await import("node:test");
+  const end = () => {
+    const left = process.getActiveResourcesInfo().join(", ");
+    process.stderr.write(`the tests are over, but their process goes on because of what they left open: ${left}\n`);
+    process.exit(1);
+  };
+  // The hooks that close what the files share may come after this one.
+  after(() => void setTimeout(end, 60_000).unref());
 }
 
 function endWith(error) {

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { filesBelow } from "../../src/backup/files.js";
+import { type Clock, systemClock, unixSeconds } from "../../src/base/clock.js";
 import { catalogueRow, underPrs } from "../../src/catalogue/repositories.js";
 import type { Pubkey } from "../../src/nostr/event.js";
 import { npubOf } from "../../src/nostr/nip19.js";
@@ -41,6 +42,14 @@ interface Facts {
 const fixture = fileURLToPath(new URL("../../../test/fixtures/0.1/", import.meta.url));
 const facts = JSON.parse(readFileSync(join(fixture, "facts.json"), "utf8")) as Facts;
 const settings = { ...switchedOn, NGIT_DOMAIN: facts.domain, NGIT_ARCHIVE_ALL: "true" };
+
+// What waits without its event ends after a day: whenever these tests run, their servers start two hours after the last event
+// that version 0.1 took.
+const startedMs = Date.now();
+const clock: Clock = {
+  ...systemClock,
+  nowMs: () => facts.prs.late.created_at * 1000 + 2 * 3_600_000 + Date.now() - startedMs,
+};
 
 async function unpacked(): Promise<string> {
   const folder = await newFolder();
@@ -101,7 +110,7 @@ describe("a server started on data of version 0.1", () => {
         "the refs of the push are promised",
       );
       await before.close();
-      const options = { backend: "lmdb", folder, settings } as const;
+      const options = { backend: "lmdb", folder, settings, clock } as const;
       const story = await Story.on(await startInProcess(options));
       const { owner, contributor, elsewhere, own, interrupted, archived, prs, waiting } = facts;
       const url = (area: string, key: Pubkey, identifier: string): string =>
@@ -151,12 +160,12 @@ describe("a server started on data of version 0.1", () => {
   it("takes new events, and serves the same after another start", async () => {
     const folder = await unpacked();
     try {
-      const options = { backend: "lmdb", folder, settings } as const;
+      const options = { backend: "lmdb", folder, settings, clock } as const;
       for (const _start of [1, 2]) {
         const story = await Story.on(await startInProcess(options));
         const url = `${story.server.origin}/prs/${npubOf(facts.contributor)}/own.git`;
         assert.deepEqual(await listed(url), { [`refs/nostr/${facts.prs.served}`]: facts.prs.tip });
-        await story.accepted(new Person().sign(1621, [["a", `30617:${facts.owner}:own`]], "another issue"));
+        await story.accepted(new Person(unixSeconds(clock)).sign(1621, [["a", `30617:${facts.owner}:own`]], "another issue"));
         await story.relay.close();
         await story.server.stop();
       }
@@ -204,7 +213,7 @@ describe("a server started on data of version 0.1", () => {
       assert.equal(restored.code, 0, restored.stdout + restored.stderr);
       const said: string[] = [];
       const onLog = ({ message }: { readonly message: string }): number => said.push(message);
-      const server = await startInProcess({ backend: "lmdb", folder, settings, onLog });
+      const server = await startInProcess({ backend: "lmdb", folder, settings, onLog, clock });
       assert.match(
         said.join("\n"),
         /events-of-format-1\.mdb is a copy.*format 1: bringing it to format 3.*format 3 now/s,
