@@ -43,6 +43,15 @@ describe("packs that several machines share", () => {
   const idle = async (): Promise<void> => {
     for (const { repositories } of [a, b]) await repositories.shared?.idle();
   };
+  /** News of another machine may end housekeeping early, which is then done again as its scheduler would. */
+  const housekeep = async (machine: Machine, address: RepositoryAddress, options = {}): Promise<void> => {
+    for (let tries = 1; ; tries++) {
+      await idle();
+      const outcome = await machine.repositories.open(address).housekeep(options);
+      if (outcome === "done") return;
+      assert.ok(outcome === "interrupted" && tries < 10, `housekeeping ended as ${outcome}`);
+    }
+  };
   const packsOf = async ({ repositories }: Machine, address: RepositoryAddress): Promise<string[]> =>
     (await packsIn(join(repositories.open(address).directory, "objects/pack"))).sort();
   const listed = async (address: RepositoryAddress): Promise<string[]> =>
@@ -138,8 +147,7 @@ describe("packs that several machines share", () => {
     const repository = b.repositories.open(address);
     const basis = await b.repositories.basisOf([address]);
     assert.ok(await has(b, address, dropped), "planned: it is here");
-    await idle();
-    assert.equal(await a.repositories.open(address).housekeep({ cruft: true, graceDays: 0 }), "done");
+    await housekeep(a, address, { cruft: true, graceDays: 0 });
     assert.equal(await has(a, address, dropped), false, "dropped");
     const changes = (plan: typeof basis): RefChanges =>
       new RefChanges(plan).add(repository, [{ ref: "refs/heads/again" as RefName, to: dropped }]);
@@ -161,8 +169,7 @@ describe("packs that several machines share", () => {
     }
     const before = await listed(address);
     assert.equal(before.length, 3);
-    await idle();
-    assert.equal(await b.repositories.open(address).housekeep(), "done");
+    await housekeep(b, address);
     assert.deepEqual(await listed(address), before, "b does not lead");
     const other = await commit("beside");
     const { packs } = a.repositories.shared ?? {};
@@ -182,8 +189,7 @@ describe("packs that several machines share", () => {
     assert.ok(await has(a, address, other));
     assert.deepEqual(await packsOf(a, address), joined);
     assert.deepEqual(await packsOf(b, address), joined);
-    await idle();
-    assert.equal(await b.repositories.open(address).housekeep(), "done");
+    await housekeep(b, address);
     assert.deepEqual(await b.repositories.open(address).fsck(), []);
   });
 
