@@ -165,7 +165,9 @@ describe("a server started on data of version 0.1", () => {
         const story = await Story.on(await startInProcess(options));
         const url = `${story.server.origin}/prs/${npubOf(facts.contributor)}/own.git`;
         assert.deepEqual(await listed(url), { [`refs/nostr/${facts.prs.served}`]: facts.prs.tip });
-        await story.accepted(new Person(unixSeconds(clock)).sign(1621, [["a", `30617:${facts.owner}:own`]], "another issue"));
+        await story.accepted(
+          new Person(unixSeconds(clock)).sign(1621, [["a", `30617:${facts.owner}:own`]], "another issue"),
+        );
         await story.relay.close();
         await story.server.stop();
       }
