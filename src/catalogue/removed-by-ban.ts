@@ -35,15 +35,23 @@ export function keepRemoved(
   }
 }
 
-/** At most `limit`, of the kinds that are wanted. */
+/** At most `limit`, of the kinds that are wanted, after the row `after` (for paging). */
 export async function removedBy(
   reader: TableReader,
   place: BanPlace,
-  limit: number,
-  isWanted: (kind: number) => boolean = () => true,
+  {
+    limit,
+    after,
+    isWanted,
+  }: {
+    readonly limit: number;
+    readonly after: string | undefined;
+    readonly isWanted: (kind: number) => boolean;
+  },
 ): Promise<RemovedEvent[]> {
   const found: RemovedEvent[] = [];
-  for await (const [rowKey, row] of reader.rows<RemovedRow>("meta", { prefix: prefixOf(place) })) {
+  const range = { prefix: prefixOf(place), ...(after !== undefined && { after }) };
+  for await (const [rowKey, row] of reader.rows<RemovedRow>("meta", range)) {
     if (isWanted(row.kind)) found.push({ ...row, rowKey });
     if (found.length >= limit) break;
   }

@@ -26,3 +26,10 @@ export function unbanSummary({ target, isBanned, restorable, graceDays }: BanPre
       : `${counted(restorable, "thing it removed is", "things it removed are")} kept for ${counted(graceDays, "day", "days")} after the ban.`;
   return `The ban of ${target} would be lifted${isBanned ? "" : " (it is not banned now)"}. ${kept}`;
 }
+
+/** Of events that could not be brought back now. */
+export const stillKeptWords = (kept: number): string =>
+  `${counted(kept, "event is", "events are")} kept: \`holdfast unban --restore\` tries again`;
+
+export const nothingRestored = (target: string, cause: string, kept: number): string =>
+  `the ban of ${target} is lifted, but nothing it removed could be restored (${cause}). ${stillKeptWords(kept)}`;

@@ -144,7 +144,8 @@ export async function unban(
     return refusal("unknown", `${target} is not banned`);
   }
   if (!request.restore) return done({ target, restored: null });
-  return done({ target, restored: await restoreBanned(parts, caller, banning, progress) });
+  const restored = await restoreBanned(parts, caller, banning, progress);
+  return restored.ok ? done({ target, restored: restored.result }) : restored;
 }
 
 export async function bansOf(parts: AdminParts, only?: BanType): Promise<Banned[]> {

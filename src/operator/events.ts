@@ -1,9 +1,9 @@
 // `events import|export|scan|delete`: events in and out of the store as the operator wishes, page by page, so that memory
 // stays flat however many there are. What comes in comes through intake; what goes takes along what leans on it.
 
-import { type NostrEvent, parseEvent } from "../nostr/event.js";
+import type { IntakeAnswer } from "../intake/intake.js";
+import { parseEvent } from "../nostr/event.js";
 import { type Filter, parseFilter } from "../nostr/filter.js";
-import type { Refusal } from "../nostr/refusals.js";
 import {
   type AdminParts,
   done,
@@ -37,29 +37,33 @@ export interface ImportTally {
   refused: Record<string, number>;
 }
 
-function noteRefused(tally: ImportTally, { code }: Refusal): void {
-  tally.refused[code] = (tally.refused[code] ?? 0) + 1;
-}
-
-/** One request's worth, all at once, so that they share commits. */
-export async function importEvents(parts: AdminParts, values: readonly unknown[]): Promise<Outcome<ImportTally>> {
+/** Through the one door, all at once, so that they share commits. The answers are in the order of the values. */
+export async function submitAll(
+  parts: AdminParts,
+  values: readonly unknown[],
+): Promise<Outcome<readonly IntakeAnswer[]>> {
   const intake = await parts.intake();
   if (!intake) return keyUnusable;
+  const answers = values.map(async (value): Promise<IntakeAnswer> => {
+    const parsed = parseEvent(value);
+    return parsed.ok ? intake.submit(parsed.event, { type: "import" }) : parsed;
+  });
+  return done(await Promise.all(answers));
+}
+
+export function noteAnswer(tally: ImportTally, answer: IntakeAnswer): void {
+  if (!answer.ok) tally.refused[answer.code] = (tally.refused[answer.code] ?? 0) + 1;
+  else if (answer.outcome === "stored") tally.stored++;
+  else if (answer.outcome === "held" || answer.outcome === "waiting") tally.waiting++;
+  else tally.known++;
+}
+
+/** One request's worth. */
+export async function importEvents(parts: AdminParts, values: readonly unknown[]): Promise<Outcome<ImportTally>> {
+  const answers = await submitAll(parts, values);
+  if (!answers.ok) return answers;
   const tally: ImportTally = { stored: 0, waiting: 0, known: 0, refused: {} };
-  const submit = async (event: NostrEvent): Promise<void> => {
-    const answer = await intake.submit(event, { type: "import" });
-    if (!answer.ok) noteRefused(tally, answer);
-    else if (answer.outcome === "stored") tally.stored++;
-    else if (answer.outcome === "held" || answer.outcome === "waiting") tally.waiting++;
-    else tally.known++;
-  };
-  await Promise.all(
-    values.map(async (value) => {
-      const parsed = parseEvent(value);
-      if (parsed.ok) await submit(parsed.event);
-      else noteRefused(tally, parsed);
-    }),
-  );
+  for (const answer of answers.result) noteAnswer(tally, answer);
   return done(tally);
 }
 

@@ -3,7 +3,7 @@
 
 import { counted, sizeText, timeText } from "../../base/text.js";
 import type { BanPreview } from "../../operator/ban-targets.js";
-import { banSummary, comingBackWords, unbanSummary, unservedWords } from "../../operator/ban-words.js";
+import { banSummary, comingBackWords, stillKeptWords, unbanSummary, unservedWords } from "../../operator/ban-words.js";
 import type { Unbanned } from "../../operator/bans.js";
 import type { WaitingLine, WaitingList } from "../../operator/purgatory.js";
 import type { RelayList, SyncedRelay } from "../../operator/relays.js";
@@ -90,11 +90,12 @@ function unbanText(preview: BanPreview, restore: boolean): string {
 
 function restoredLines(restored: Unbanned["restored"]): string[] {
   if (!restored) return [];
-  const { repositories, events, refused } = restored;
+  const { repositories, events, refused, kept } = restored;
   return [
     `${counted(events, "event", "events")} and ${counted(repositories.length, "repository", "repositories")} restored`,
     ...repositories.map((name) => `  ${lineText(name)}`),
     ...Object.entries(refused).map(([code, count]) => `  refused: ${code} ${count}`),
+    ...(kept > 0 ? [stillKeptWords(kept)] : []),
   ];
 }
 

@@ -1,6 +1,7 @@
 // What forms of the admin pages may do: the operations that have a sentence here, asked with the form's fields as the
 // table of operations (operator/operations.ts) describes them. Nothing else can be reached by a form.
 
+import { stillKeptWords } from "../../operator/ban-words.js";
 import { growthSentences } from "../../operator/naming.js";
 import type { OperationName } from "../../operator/operations.js";
 import { type Parameter, parametersOf } from "../../operator/parameters.js";
@@ -32,8 +33,12 @@ const sentences = {
     `${repository} is ${status} again${note === "" ? "" : `: ${note}`}.`,
   ban: ({ target, removedEvents }) =>
     `${target} is banned; ${counted(removedEvents, "event was", "events were")} removed.`,
-  unban: ({ target, restored }) =>
-    `The ban of ${target} is lifted${restored ? `; ${counted(restored.events, "event", "events")} and ${counted(restored.repositories.length, "repository", "repositories")} came back` : ""}.`,
+  unban: ({ target, restored }) => {
+    if (!restored) return `The ban of ${target} is lifted.`;
+    const { events, repositories, kept } = restored;
+    const back = `${counted(events, "event", "events")} and ${counted(repositories.length, "repository", "repositories")} came back`;
+    return `The ban of ${target} is lifted; ${back}${kept > 0 ? `; ${stillKeptWords(kept)}` : ""}.`;
+  },
   "lists.add": ({ added, entry }) =>
     added ? `${entry} is on the list, in force now.` : `${entry} was on the list already.`,
   "lists.remove": ({ entry }) => `${entry} is off the list.`,
