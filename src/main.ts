@@ -6,7 +6,7 @@ import { runCommandLine } from "./cli/run.js";
 import { abilitiesOn } from "./verb-abilities.js";
 
 // Nobody else on the machine reads what the server keeps (threats row 55), whatever the umask was. Git inherits it.
-process.umask(0o077);
+const callersUmask = process.umask(0o077);
 
 // A reader that closes the pipe early (`holdfast config show | head`) is not a fault.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
@@ -37,6 +37,6 @@ const terminal = {
 
 // Not awaited here: a module that waits cannot be part of one file. A verb that never ends is told of as Node would.
 process.exitCode = 13;
-void runCommandLine(process.argv, abilitiesOn(terminal, process.env)).then((code) => {
+void runCommandLine(process.argv, abilitiesOn(terminal, process.env, callersUmask)).then((code) => {
   process.exitCode = code;
 });

@@ -6,13 +6,14 @@ import { availableParallelism } from "node:os";
 import { systemClock } from "./base/clock.js";
 import type { Abilities, BuildInfo, Terminal } from "./cli/abilities.js";
 
-export function abilitiesOn(terminal: Terminal, environment: Abilities["environment"]): Abilities {
+export function abilitiesOn(terminal: Terminal, environment: Abilities["environment"], umask = 0o022): Abilities {
   const build = buildInfo();
   const cores = availableParallelism();
   const clock = systemClock;
   return {
     terminal,
     environment,
+    umask,
     clock,
     build,
     cores,

@@ -27,3 +27,12 @@ const dangerous = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u
 /** The line with every dangerous character written as \uXXXX; the newline at its end stays. */
 export const escapeControls = (line: string): string =>
   line.replace(dangerous, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/** A part of a URL, percent-decoded once; undefined where an escape is wrong, as in `100%`. */
+export function percentDecoded(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return undefined;
+  }
+}

@@ -41,6 +41,8 @@ export interface Operator {
 export interface Abilities {
   readonly terminal: Terminal;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** As it was when the program was called, for files that belong to the caller. The server's own data stays closed. */
+  readonly umask: number;
   readonly clock: Clock;
   readonly build: BuildInfo;
   readonly cores: number;

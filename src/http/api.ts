@@ -2,6 +2,7 @@
 // NIP-98 token or the session of a browser; strangers get 401 with nothing in it, and counts (threats row 31).
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { percentDecoded } from "../base/text.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { Caller } from "../operator/context.js";
 import { type Authorised, sessionLifeMs } from "../operator/login.js";
@@ -95,7 +96,7 @@ interface Question {
 /** The operation whose address this is, with what the path and the query say. */
 function questionOf(request: RouteRequest): Question | undefined {
   const [, , word, ...rest] = request.localPath.split("/");
-  const name = decoded(rest.join("/"));
+  const name = percentDecoded(rest.join("/"));
   if (name === undefined) return undefined;
   const operation = operationNames.find((one) => {
     const { api } = descriptionOf(one);
@@ -108,14 +109,6 @@ function questionOf(request: RouteRequest): Question | undefined {
     return value === null ? [] : [[field, type === "number" ? Number(value) : value]];
   });
   return { operation, parameters: Object.fromEntries(parameters) };
-}
-
-function decoded(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return undefined;
-  }
 }
 
 const statusOf = { "bad-request": 400, unknown: 404, "not-possible": 409 } as const;

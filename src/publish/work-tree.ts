@@ -72,10 +72,10 @@ export class WorkTree {
 
   /** An empty or new folder becomes a repository with a README and a first commit. False: it holds files. */
   async begin(title: string, fallbackName: string, fallbackEmail: string): Promise<boolean> {
-    mkdirSync(this.folder, { recursive: true, mode: 0o755 });
+    mkdirSync(this.folder, { recursive: true });
     if (readdirSync(this.folder).length > 0) return false;
     await this.#must("init", "-q", "-b", "main");
-    writeFileSync(join(this.folder, "README.md"), `# ${title}\n`, { mode: 0o644 });
+    writeFileSync(join(this.folder, "README.md"), `# ${title}\n`);
     await this.#must("add", "README.md");
     const identity = (await this.line("config", "user.name"))
       ? []

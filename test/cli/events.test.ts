@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -46,6 +46,16 @@ describe("events and compact as processes", { timeout: 900_000 }, () => {
     const path = join(folder, "exported.jsonl");
     writeFileSync(path, exported.stdout);
     assert.equal((await inShell(`cat "${path}"`)).stdout, "0 stored, 1500 known already, 0 refused\n");
+  });
+
+  test("an exported file has the mode of the operator's own umask, and the data stays closed", async () => {
+    const path = join(folder, "export-027.jsonl");
+    const command = `umask 027; "${process.execPath}" "${program}" events export --output "${path}"`;
+    const env = cleanEnvironment(data);
+    const ended = await endOf(spawn("sh", ["-c", command], { env, stdio: ["ignore", "pipe", "pipe"] }));
+    assert.equal(ended.code, 0, ended.stderr);
+    assert.equal(statSync(path).mode & 0o777, 0o640);
+    assert.equal(statSync(join(folder, "data/relay")).mode & 0o077, 0);
   });
 
   test("delete, scan and compact work on the same data", async () => {

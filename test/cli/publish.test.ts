@@ -15,7 +15,7 @@ import { WorkTree } from "../../src/publish/work-tree.js";
 import { runProgram } from "../harness/git-server.js";
 import { HuntGitServer } from "../harness/hunt-git-server.js";
 import { newFolder, removeFolder, startInProcess, type TestServer } from "../harness/server.js";
-import { type Ended, holdfast } from "./run.js";
+import { cleanEnvironment, type Ended, holdfast, program } from "./run.js";
 
 describe("a first repository", { timeout: 300_000 }, () => {
   let server: TestServer;
@@ -61,6 +61,40 @@ describe("a first repository", { timeout: 300_000 }, () => {
     const key = at(".config/holdfast/nostr.key");
     assert.equal(statSync(key).mode & 0o777, 0o600);
     assert.match(readFileSync(key, "utf8"), /^nsec1[0-9a-z]+\n$/);
+  });
+
+  test("what it makes has the modes of the person's own umask, as if git had made it; the key stays closed", async () => {
+    for (const [umask, folder, file] of [
+      ["022", 0o755, 0o644],
+      ["027", 0o750, 0o640],
+    ] as const) {
+      const name = `open-${umask}`;
+      const ended = await runProgram(
+        "sh",
+        [
+          ...["-c", `umask ${umask}; exec "$@"`, "sh", process.execPath, program],
+          ...["init", at(name), "--server", server.domain, "--key", at(`${name}.key`)],
+        ],
+        { env: cleanEnvironment({ HOME: home }) },
+      );
+      assert.equal(ended.code, 0, ended.stderr);
+      const modes = [name, `${name}/README.md`, `${name}/.git`, `${name}/.git/config`, `${name}.key`];
+      assert.deepEqual(
+        modes.map((path) => statSync(at(path)).mode & 0o777),
+        [folder, file, folder, file, 0o600],
+      );
+    }
+  });
+
+  test("a remote whose address cannot be decoded is none on a GRASP server", async () => {
+    await git("clone", "-q", at("hello"), "undecodable");
+    const origin = await git("-C", "hello", "remote", "get-url", "origin");
+    await git("-C", "undecodable", "remote", "set-url", "origin", origin.replace(/[^/]+\.git$/, "100%.git"));
+    const none = await run("publish", at("undecodable"));
+    assert.match(none.stderr, /^holdfast: .* has no remote on a GRASP server: `holdfast init` makes one\n$/);
+    assert.equal(none.code, 1);
+    await git("-C", "undecodable", "remote", "add", "holdfast", origin);
+    assert.equal((await asJson("publish", at("undecodable"))).url, origin);
   });
 
   test("the key that is there is taken and never written; one that is none is refused", async () => {

@@ -35,6 +35,7 @@ async function run(data: string, args: readonly string[], stdin: readonly string
       },
     },
     environment: { NGIT_DATA_PATH: data },
+    umask: 0o022,
     clock: systemClock,
     build: { version: "0", commit: "0" },
     cores: 1,

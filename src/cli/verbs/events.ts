@@ -67,7 +67,7 @@ function addExport(parent: Command, abilities: Abilities): void {
       const output = command.getOptionValue("output") as string | undefined;
       // On standard output the events are the answer.
       if (output === undefined) return void (await write((text) => abilities.terminal.out(text)));
-      const exported = await intoNew(output, (file) => write((text) => file.write(text)));
+      const exported = await intoNew(output, abilities.umask, (file) => write((text) => file.write(text)));
       const answer = { ok: true, exported, file: output };
       await abilities.terminal.out(
         command.getOptionValue("json")
@@ -77,11 +77,12 @@ function addExport(parent: Command, abilities: Abilities): void {
     });
 }
 
-/** A file that is not whole does not stay. */
-async function intoNew<T>(path: string, work: (file: FileHandle) => Promise<T>): Promise<T> {
-  const file = await open(path, "wx", 0o644);
+/** A file that is not whole does not stay. Once it is whole it is as open as the operator's own umask has it. */
+async function intoNew<T>(path: string, umask: number, work: (file: FileHandle) => Promise<T>): Promise<T> {
+  const file = await open(path, "wx", 0o600);
   try {
     const done = await work(file);
+    await file.chmod(0o666 & ~umask);
     await file.sync();
     return done;
   } catch (error) {

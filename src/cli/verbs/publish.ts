@@ -3,6 +3,7 @@
 
 import { basename, join, resolve } from "node:path";
 import type { Command } from "commander";
+import { percentDecoded } from "../../base/text.js";
 import type { Place, Refs } from "../../publish/drafts.js";
 import type { Published } from "../../publish/publish.js";
 import type { WorkTree } from "../../publish/work-tree.js";
@@ -156,10 +157,14 @@ async function withTree(abilities: Abilities, folder: string, work: (tree: WorkT
     (entry): entry is [string, string] =>
       entry[1] !== undefined && !/^GIT_(?:DIR|WORK_TREE|INDEX_FILE)$/.test(entry[0]),
   );
+  // The folder and all that git writes into it are the person's own, not the server's data. Git has the umask of the moment
+  // in which its launcher begins.
+  const closed = process.umask(abilities.umask);
   const launcher = new Launcher();
   try {
     await work(new WorkTree(launcher, resolve(folder), Object.fromEntries(environment)));
   } finally {
+    process.umask(closed);
     await launcher.close();
   }
 }
@@ -195,8 +200,8 @@ async function remoteOf(
   ]);
   const found = [...(await tree.remotes())].flatMap(([remote, url]) => {
     const [, base = "", npub = "", name = ""] = /^(https?:\/\/.+)\/(npub1[0-9a-z]+)\/([^/]+)\.git$/.exec(url) ?? [];
-    const [server, owner] = [serverAddresses(base), parseNpub(npub)];
-    return server && owner ? [{ remote, place: { server, owner, identifier: decodeURIComponent(name) } }] : [];
+    const [server, owner, identifier] = [serverAddresses(base), parseNpub(npub), percentDecoded(name)];
+    return server && owner && identifier !== undefined ? [{ remote, place: { server, owner, identifier } }] : [];
   });
   const named = (name: string | undefined) => found.find(({ remote }) => remote === name);
   const chosen = wanted === undefined ? (named("holdfast") ?? named("origin") ?? found[0]) : named(wanted);
