@@ -17,9 +17,10 @@ export async function buildProgram(
     .configureOutput({
       writeOut: (text) => void abilities.terminal.out(text),
       writeErr: (text) => abilities.terminal.error(text),
+      // Wrong arguments are told where everything that went wrong is told.
+      outputError: () => undefined,
       getOutHelpWidth: () => Math.min(120, Math.max(60, abilities.terminal.columns)),
     })
-    .showHelpAfterError("(add --help for the arguments)")
     .enablePositionalOptions()
     .version(abilities.build.version, "-V, --version", "print the version number");
   program.addHelpText(
@@ -66,7 +67,7 @@ export async function runCommandLine(argv: readonly string[], abilities: Abiliti
     await program.parseAsync([...argv]);
     return 0;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    if (error instanceof CommanderError && error.exitCode === 0) return 0;
     const failure = failureOf(error, argv.slice(2), abilities);
     // Without a message the command has said everything itself.
     if (failure.message === "") return failure.exitCode;
@@ -77,6 +78,16 @@ export async function runCommandLine(argv: readonly string[], abilities: Abiliti
     }
     return failure.exitCode;
   }
+}
+
+/** Commander's words as a sentence of ours. */
+function wrongCall({ code, message }: CommanderError): CommandFailure {
+  // A group of verbs was called without one of them: its help is on standard error already.
+  if (code === "commander.help") return new CommandFailure("", 2);
+  const [fault = "", suggestion] = message.replace(/^error: /, "").split("\n");
+  const meant = suggestion === undefined ? "" : ` ${suggestion.replace(/^\(|\)$/g, "")}`;
+  const sentences = `${fault.replace(/\.$/, "")}.${meant} Add --help for the arguments`;
+  return new CommandFailure(sentences, 2, { code: "bad-request" });
 }
 
 /** Errors of the rooms that say themselves what to do. By name: a verb must not load a room to compare classes. */
@@ -99,6 +110,7 @@ export function failureOf(
   { environment }: Pick<Abilities, "environment">,
 ): CommandFailure {
   if (error instanceof CommandFailure) return error;
+  if (error instanceof CommanderError) return wrongCall(error);
   const sentence = systemErrorSentence(error, thisMachine(typed));
   if (sentence !== undefined) return new CommandFailure(sentence, 1, { code: systemCode(error) });
   if (error instanceof Error && saysWhatToDo.has(error.name)) return new CommandFailure(error.message);

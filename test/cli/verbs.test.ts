@@ -43,8 +43,10 @@ test("wrong arguments and configuration exit 2 and say what to do", async () => 
       ["config", "check", "--max-limit", "none", "-x"],
       /2 faults[\s\S]* -x: is an unknown flag[\s\S]*--max-limit: must be/,
     ],
-    [["config", "chekc"], /unknown command 'chekc'/],
-    [["completion", "tcsh"], /Allowed choices are bash, zsh, fish/],
+    [["config", "chekc"], /unknown command 'chekc'\. Did you mean check\? Add --help for the arguments\n$/],
+    [["completion", "tcsh"], /'tcsh' is invalid .*Allowed choices are bash, zsh, fish\. Add --help/],
+    [["completion"], /missing required argument 'shell'/],
+    [["version", "--jsno"], /unknown option '--jsno'\. Did you mean --json\?/],
     [["events", "delete"], /say which events with --filter/],
     [["events", "scan", "--filter", "{"], /--filter must be JSON/],
     [["events", "scan", "--filter", '{"ids":["x"]}'], /ids must be/],
@@ -54,6 +56,7 @@ test("wrong arguments and configuration exit 2 and say what to do", async () => 
     const ended = await holdfast(args, {}, folder);
     assert.equal(ended.code, 2, `${args.join(" ")}: ${ended.stderr}`);
     assert.match(ended.stderr, wanted);
+    assert.match(ended.stderr, /^holdfast: (?!error)/);
     assert.equal(ended.stdout, "");
   }
 });
@@ -64,6 +67,25 @@ test("with --json a failure is JSON on standard output", async () => {
   const answer = JSON.parse(ended.stdout) as { ok: boolean; problems: { key: string; fix: string }[] };
   assert.equal(answer.ok, false);
   assert.equal(answer.problems[0]?.key, "--log-level");
+});
+
+test("with --json wrong arguments are JSON on standard output too, and a verb without its command says so", async () => {
+  for (const [args, wanted] of [
+    [["config", "chekc"], /^unknown command 'chekc'/],
+    [["version", "--nonsense"], /^unknown option '--nonsense'/],
+    [["completion", "tcsh"], /Allowed choices are bash, zsh, fish/],
+    [["config"], /^unknown option '--json'/],
+  ] as const) {
+    const ended = await holdfast([...args, "--json"]);
+    assert.equal(ended.code, 2, args.join(" "));
+    const { ok, error, code } = JSON.parse(ended.stdout) as Record<string, unknown>;
+    assert.deepEqual([ok, code], [false, "bad-request"]);
+    assert.match(String(error), wanted);
+    assert.equal(ended.stderr, "");
+  }
+  const help = await holdfast(["config"]);
+  assert.equal(help.code, 2);
+  assert.match(help.stderr, /^Usage: holdfast config/);
 });
 
 test("an unknown NGIT_ variable warns and does not stop anything", async () => {
