@@ -14,7 +14,7 @@ function pagesIn(folder: string): string[] {
   });
 }
 
-const pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "deploy/README.md", ...pagesIn("docs")];
+const pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "deploy/README.md", ...pagesIn("docs")];
 const textOf = (page: string): string => readFileSync(page, "utf8");
 /** Without what is shown as code. */
 const proseOf = (page: string): string => textOf(page).replace(/^```[\s\S]*?^```$/gm, "");
@@ -103,4 +103,10 @@ test("every package has its reason in docs/dependencies.md, and no reason is lef
 test("the changelog has the version of package.json", () => {
   const { version } = JSON.parse(textOf("package.json")) as { version: string };
   assert.ok(textOf("CHANGELOG.md").includes(`## [${version}]`), version);
+});
+
+test("how to report a fault is packed, and the README leads there", () => {
+  const { files } = JSON.parse(textOf("package.json")) as { files: readonly string[] };
+  assert.ok(files.includes("SECURITY.md"));
+  assert.ok(textOf("README.md").includes("](SECURITY.md)"));
 });

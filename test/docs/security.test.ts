@@ -2,7 +2,8 @@
 // every row of both sides has one.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 
 interface Row {
@@ -22,7 +23,7 @@ function rowsOf(page: string): Row[] {
     if (line.startsWith("### ")) section = line.slice(4);
     if (!line.startsWith("|")) continue;
     const [, row = "", , file = "", name = ""] = cellsOf(line);
-    const only = /^`(test\/[^`]+\.ts)`$/.exec(file)?.[1];
+    const only = /^`((?:src|test)\/[^`]+\.ts)`$/.exec(file)?.[1];
     if (section === "Faults") rows.push(...faultRows(section, row, line));
     else if (only) rows.push({ section, row, file: only, test: name });
   }
@@ -31,10 +32,12 @@ function rowsOf(page: string): Row[] {
 
 /** Several files in one cell, each followed by the names of its tests. */
 function faultRows(section: string, row: string, line: string): Row[] {
-  return [...line.matchAll(/`(test\/[^`]+\.ts)`(?:: ((?:"[^"]+"(?:, )?)+))?/g)].flatMap(([, file = "", names]) => {
-    const tests = names === undefined ? [""] : [...names.matchAll(/"([^"]+)"/g)].map(([, name = ""]) => name);
-    return tests.map((name) => ({ section, row, file, test: name }));
-  });
+  return [...line.matchAll(/`((?:src|test)\/[^`]+\.ts)`(?:: ((?:"[^"]+"(?:, )?)+))?/g)].flatMap(
+    ([, file = "", names]) => {
+      const tests = names === undefined ? [""] : [...names.matchAll(/"([^"]+)"/g)].map(([, name = ""]) => name);
+      return tests.map((name) => ({ section, row, file, test: name }));
+    },
+  );
 }
 
 /** Names of tests as they stand in the source; what a template fills in is `…`. */
@@ -81,4 +84,28 @@ test("every threat test of the git side is in the table", () => {
     const tests = [...testNames(readFileSync(file, "utf8"))].filter((name) => /^threat \d+: .{30}/.test(name));
     for (const name of tests) assert.ok(named.has(name) || name.length < 60, `${file}: ${name}`);
   }
+});
+
+test("every row of the tables of attacks names a file of tests", () => {
+  const page = readFileSync("docs/explanation/security.md", "utf8");
+  const lines = page.slice(page.indexOf("## Every attack and its test")).split("\n");
+  for (const line of lines.filter((text) => /^\| \d+ \|/.test(text))) {
+    assert.match(line, /`(?:src|test)\/[^`]+\.test\.ts`/);
+  }
+});
+
+test("every test that says which found attack it answers is in the table, wherever it stands", () => {
+  const named = new Set(rows.map(({ file, test: name }) => `${file} ${name}`));
+  const files = ["src", "test"].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: "utf8" }).flatMap((path) =>
+      path.endsWith(".test.ts") ? [join(folder, path)] : [],
+    ),
+  );
+  const missing = files.flatMap((file) => {
+    // The name of a group is no test's.
+    const source = readFileSync(file, "utf8").replaceAll(/\bdescribe\(\s*"/g, "");
+    const found = [...testNames(source)].filter((name) => Number(/^threat (\d+): /.exec(name)?.[1]) >= 32);
+    return found.map((name) => `${file} ${name}`).filter((test) => !named.has(test));
+  });
+  assert.deepEqual(missing, []);
 });

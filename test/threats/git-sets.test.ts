@@ -1,5 +1,5 @@
 // threats.md rows 46 and 47: what strangers' pull requests that wait may do to a repository. Nothing: they take no lock of
-// another's repository along, and housekeeping goes on. Expiry is in src/purgatory/sweep.test.ts.
+// another's repository along, and housekeeping goes on. Expiry is in src/intake/sweep.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
