@@ -21,7 +21,7 @@ import {
   stored,
   type Verdict,
 } from "./verdict.js";
-import { announcementDeadline, newEntry, restarted } from "./waiting-capacity.js";
+import { announcementDeadline, newEntry, restarted, waitingRoomFull } from "./waiting-capacity.js";
 import { endOfWait } from "./withdrawal.js";
 
 interface AnnouncementCase {
@@ -180,9 +180,7 @@ function wait(context: AnnouncementCase, archive: CatalogueRow["archive"]): Verd
       );
     }
   }
-  if (!facts.hasRoom) {
-    return refused("waiting-room", "waiting-room-full", "the waiting room is full: try later", record(context));
-  }
+  if (!facts.hasRoom) return waitingRoomFull(record(context));
   // A soft coordinate that a client asks for again starts afresh; sync alone does not keep it alive.
   const revives = waiting?.phase === "soft" && source.type === "client";
   const firstWaited = waiting && !revives ? waiting.firstWaited : nowSeconds;

@@ -12,7 +12,7 @@ import { type Relation, readRelation } from "./related.js";
 import { prsIdentifier } from "./service.js";
 import type { AdmissionSettings } from "./settings.js";
 import { type AdmissionContext, held, known, purgatoryMessage, refused, type Verdict } from "./verdict.js";
-import { newEntry, roomFor } from "./waiting-capacity.js";
+import { newEntry, roomFor, usualDeadline, waitingRoomFull } from "./waiting-capacity.js";
 
 export async function judgePullRequest(
   event: VerifiedEvent,
@@ -49,13 +49,13 @@ export async function judgePullRequest(
     return known("remembered", "superseded", "duplicate: its git data was looked for in vain", facts);
   }
   const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), config);
-  if (!room.ok) return refused("waiting-room", "waiting-room-full", "the waiting room is full: try later", facts);
+  if (!room.ok) return waitingRoomFull(facts);
   const entry = newEntry({
     kind: "pull-request",
     event,
     source,
     nowSeconds,
-    deadline: { phase: "waiting", expires: nowSeconds + config.purgatoryExpirySecs },
+    deadline: usualDeadline(nowSeconds, config),
     repositories: contributor?.wanted ? [...new Set([...repositories, ...contributor.coordinates])] : repositories,
     prsIdentifier: contributor?.wanted ? contributor.identifier : null,
     releasable: isOid(pullRequest.tip),

@@ -24,7 +24,7 @@ import { isOid, repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader } from "../store/port.js";
 import type { AdmissionConfig, AdmissionSettings } from "./settings.js";
 import { type AdmissionContext, held, known, purgatoryMessage, refused, stored, type Verdict } from "./verdict.js";
-import { newEntry, roomFor } from "./waiting-capacity.js";
+import { newEntry, roomFor, usualDeadline, waitingRoomFull } from "./waiting-capacity.js";
 
 export interface Relation {
   /** Related to something served: the tag value or `tagged by <id>` that shows it. */
@@ -226,13 +226,13 @@ export async function holdRelated(
     return refused("waiting-room", "waiting-room-full", sentence, { waiting });
   }
   const room = await roomFor(reader, event.pubkey, Buffer.byteLength(event.raw), config);
-  if (!room.ok) return refused("waiting-room", "waiting-room-full", "the waiting room is full: try later", { waiting });
+  if (!room.ok) return waitingRoomFull({ waiting });
   const entry = newEntry({
     kind: "related",
     event,
     source,
     nowSeconds,
-    deadline: { phase: "waiting", expires: nowSeconds + config.purgatoryExpirySecs },
+    deadline: usualDeadline(nowSeconds, config),
     repositories: withPlace,
   });
   return held(

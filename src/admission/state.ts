@@ -38,7 +38,7 @@ import {
   stored,
   type Verdict,
 } from "./verdict.js";
-import { newEntry, restarted, roomFor } from "./waiting-capacity.js";
+import { newEntry, restarted, roomFor, usualDeadline, waitingRoomFull } from "./waiting-capacity.js";
 
 export async function judgeState(
   event: VerifiedEvent,
@@ -149,15 +149,13 @@ function decideState({ event, state, facts, context, config }: StateCase): Verdi
     const count = config.purgatoryMaxStatesPerRepository;
     return refused("waiting-room", "too-many-waiting", `${count} newer states of this repository wait already`, record);
   }
-  if (!facts.hasRoom) {
-    return refused("waiting-room", "waiting-room-full", "the waiting room is full: try later", record);
-  }
+  if (!facts.hasRoom) return waitingRoomFull(record);
   const entry = newEntry({
     kind: "state",
     event,
     source,
     nowSeconds,
-    deadline: { phase: "waiting", expires: nowSeconds + config.purgatoryExpirySecs },
+    deadline: usualDeadline(nowSeconds, config),
     repositories: addresses,
     releasable: hasOnlyObjectIds(state) && state.refs.length > 0,
   });

@@ -1,6 +1,7 @@
 // Entries of the waiting room: is there room for one more, how long does it wait, and what is kept of an event
 // (purgatory.md "Waiting room"; threats.md row 19). Decides only; sweeping and release are purgatory's.
 
+import type { Facts } from "../catalogue/decisions.js";
 import {
   bytesHeldBy,
   type EntryKind,
@@ -15,7 +16,7 @@ import {
 import type { EventId, Pubkey, VerifiedEvent } from "../nostr/event.js";
 import type { Reader } from "../store/port.js";
 import type { AdmissionConfig } from "./settings.js";
-import type { Source } from "./verdict.js";
+import { type RefusedVerdict, refused, type Source } from "./verdict.js";
 
 export type Room = { readonly ok: true; readonly giveWay: readonly EventId[] } | { readonly ok: false };
 
@@ -48,6 +49,9 @@ export async function roomFor(reader: Reader, pubkey: Pubkey, bytes: number, con
   return excess <= 0 ? { ok: true, giveWay } : { ok: false };
 }
 
+export const waitingRoomFull = (facts: Facts): RefusedVerdict =>
+  refused("waiting-room", "waiting-room-full", "the waiting room is full: try later", facts);
+
 async function largestHolders(reader: Reader): Promise<{ readonly pubkey: Pubkey; readonly bytes: number }[]> {
   const holders: { readonly pubkey: Pubkey; readonly bytes: number }[] = [];
   const range = { prefix: "h:", reverse: true, limit: maxHoldersAsked };
@@ -74,6 +78,12 @@ export function announcementDeadline(firstWaited: number, nowSeconds: number, co
   if (last <= nowSeconds) return { phase: "soft", expires: nowSeconds + config.purgatorySoftExpirySecs };
   return { phase: "waiting", expires: Math.min(nowSeconds + config.purgatoryExpirySecs, last) };
 }
+
+/** Of everything but announcements. */
+export const usualDeadline = (nowSeconds: number, { purgatoryExpirySecs }: WaitTimes): Deadline => ({
+  phase: "waiting",
+  expires: nowSeconds + purgatoryExpirySecs,
+});
 
 /** The same entry with its clock restarted; a soft one is revived for a new day, because somebody asked for it. */
 export function restarted(entry: WaitingEntry, nowSeconds: number, config: WaitTimes): WaitingEntry {

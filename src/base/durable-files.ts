@@ -2,7 +2,7 @@
 // leaves syncing to the caller.
 
 import { randomBytes } from "node:crypto";
-import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { link, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
 /** A file or a directory. */
@@ -99,6 +99,18 @@ export async function ifPresent<T>(work: Promise<T>): Promise<T | undefined> {
     return await work;
   } catch (error) {
     if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+/** A second name for a file. What hinders that and is nobody's fault is an answer. */
+export async function tryLink(from: string, to: string): Promise<"linked" | "missing" | "exists"> {
+  try {
+    await link(from, to);
+    return "linked";
+  } catch (error) {
+    if (isMissing(error)) return "missing";
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return "exists";
     throw error;
   }
 }

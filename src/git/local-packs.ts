@@ -1,9 +1,9 @@
 // Copies of shared packs in a repository's directory on this machine: whether one is there, whether its bytes are still those
 // that were put, and how it leaves.
 
-import { link, readdir, rm, stat } from "node:fs/promises";
+import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { ifPresent, isMissing, makeDirectory, removeAll, syncPath } from "../base/durable-files.js";
+import { ifPresent, makeDirectory, removeAll, syncPath, tryLink } from "../base/durable-files.js";
 import type { StoredPack } from "../catalogue/packs.js";
 import { sha256Of } from "./pack-transfer.js";
 import { packParts, retiredFolder } from "./repository-files.js";
@@ -25,15 +25,7 @@ export async function isPackWhole(folder: string, { name, parts }: StoredPack): 
 }
 
 export async function linkPack(from: string, to: string, name: string): Promise<void> {
-  for (const suffix of packParts) await linkIfPresent(join(from, name + suffix), join(to, name + suffix));
-}
-
-async function linkIfPresent(from: string, to: string): Promise<void> {
-  try {
-    await link(from, to);
-  } catch (error) {
-    if (!isMissing(error) && (error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-  }
+  for (const suffix of packParts) await tryLink(join(from, name + suffix), join(to, name + suffix));
 }
 
 /** Longer than any fetch takes. */

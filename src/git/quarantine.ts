@@ -14,12 +14,12 @@ import { pipeline } from "node:stream/promises";
 import type { Clock } from "../base/clock.js";
 import {
   ifPresent,
-  isMissing,
   makeDirectory,
   removeAll,
   replaceFile,
   syncedBytes,
   syncPath,
+  tryLink,
 } from "../base/durable-files.js";
 import type { PackBasis, StoredPack } from "../catalogue/packs.js";
 import type { EventId } from "../nostr/event.js";
@@ -155,17 +155,12 @@ export class QuarantineDirectory {
 }
 
 /**
- * True: it was not there before. One that was has the same content, unless its bytes rotted: then this one mends it. So it
- * is replaced, as a rename into place would do.
+ * True: the file was not there before. A file of the same name has the same content, unless its bytes rotted on the disk. So
+ * it is replaced by the new file, as a rename into place would do.
  */
 async function linkInPlace(from: string, to: string): Promise<boolean> {
-  try {
-    await link(from, to);
-    return true;
-  } catch (error) {
-    if (isMissing(error)) return false;
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-  }
+  const result = await tryLink(from, to);
+  if (result !== "exists") return result === "linked";
   const beside = join(dirname(to), `tmp_${randomBytes(8).toString("hex")}`);
   try {
     await link(from, beside);

@@ -2,9 +2,9 @@
 // a copy, and whatever is repacked or deleted afterwards stays there. Refs are written from the rows of that moment, which
 // the store's own copy has. Left out is what git makes again by itself: multi-pack index, bitmaps, commit-graph.
 
-import { link, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { ifPresent, isMissing } from "../base/durable-files.js";
+import { ifPresent, tryLink } from "../base/durable-files.js";
 import { readRefs } from "../catalogue/refs.js";
 import { catalogueRow } from "../catalogue/repositories.js";
 import { isEventId } from "../nostr/event.js";
@@ -127,20 +127,18 @@ export class RepositoriesSnapshot {
 
 async function linkObjects(from: string, to: string): Promise<void> {
   await linkPacks(join(from, "pack"), join(to, "pack"));
-  for (const folder of ((await ifPresent(readdir(from))) ?? []).filter((name) => /^[0-9a-f]{2}$/.test(name))) {
-    await mkdir(join(to, folder), { recursive: true });
-    for (const name of (await ifPresent(readdir(join(from, folder)))) ?? []) {
-      if (/^(?:[0-9a-f]{38}|[0-9a-f]{62})$/.test(name)) await linked(join(from, folder, name), join(to, folder, name));
-    }
-  }
+  await linkFiles(from, to, /^(?:[0-9a-f]{38}|[0-9a-f]{62})$/);
 }
 
 /** Content never changes. Those that nothing names yet are left out: they end within a day. */
-async function linkLargeFiles(from: string, to: string): Promise<void> {
+const linkLargeFiles = (from: string, to: string): Promise<void> => linkFiles(from, to, /^[0-9a-f]{64}$/);
+
+/** Files whose names match, in folders that are called by two hexadecimal digits. One that is gone by then is left out. */
+async function linkFiles(from: string, to: string, wanted: RegExp): Promise<void> {
   for (const folder of ((await ifPresent(readdir(from))) ?? []).filter((name) => /^[0-9a-f]{2}$/.test(name))) {
     await mkdir(join(to, folder), { recursive: true });
     for (const name of (await ifPresent(readdir(join(from, folder)))) ?? []) {
-      if (/^[0-9a-f]{64}$/.test(name)) await linked(join(from, folder, name), join(to, folder, name));
+      if (wanted.test(name)) await tryLink(join(from, folder, name), join(to, folder, name));
     }
   }
 }
@@ -154,22 +152,10 @@ async function linkPacks(from: string, to: string): Promise<void> {
       const pack = index.slice(0, -".idx".length);
       for (const part of packParts) {
         if (!names.has(pack + part)) continue;
-        complete = (await linked(join(from, pack + part), join(to, pack + part))) && complete;
+        complete = (await tryLink(join(from, pack + part), join(to, pack + part))) !== "missing" && complete;
       }
     }
     if (complete) return;
   }
   throw new Error(`the packs of ${dirname(from)} do not stand still`);
-}
-
-/** False when it is gone. */
-async function linked(from: string, to: string): Promise<boolean> {
-  try {
-    await link(from, to);
-    return true;
-  } catch (error) {
-    if (isMissing(error)) return false;
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return true;
-    throw error;
-  }
 }

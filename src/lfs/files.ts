@@ -3,9 +3,9 @@
 // synced and renamed. Knows no rows and no rules.
 
 import { createHash, randomBytes } from "node:crypto";
-import { link, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { ifPresent, makeDirectory, syncPath } from "../base/durable-files.js";
+import { ifPresent, makeDirectory, syncPath, tryLink } from "../base/durable-files.js";
 import { isLargeFileId, type LargeFileId } from "../catalogue/large-files.js";
 import { largeFilesFolder, unclaimedFolder } from "../git/repository-files.js";
 
@@ -70,11 +70,7 @@ export async function moveFile(from: string, to: string): Promise<boolean> {
 /** Content never changes, so a link is a copy. False: it is not there. */
 export async function linkFile(from: string, to: string): Promise<boolean> {
   await makeDirectory(dirname(to));
-  try {
-    if ((await ifPresent(link(from, to).then(() => true))) === undefined) return false;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-  }
+  if ((await tryLink(from, to)) === "missing") return false;
   await syncPath(dirname(to));
   return true;
 }

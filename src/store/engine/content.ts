@@ -77,8 +77,8 @@ export class MemoryLayer {
 
   drop(row: Row): void {
     if (!this.#bySeq.delete(row.seq)) return;
-    this.#byIdWithout(row);
-    this.#byAddressWithout(row);
+    takeOut(this.#byId, row.id, row, "olderWithId");
+    if (row.address !== undefined) takeOut(this.#byAddress, row.address, row, "olderAtAddress");
     for (const term of row.terms()) this.#delete(term, row);
     const expiration = expirationEntry(row);
     if (expiration) this.#delete(expiring, expiration);
@@ -158,31 +158,17 @@ export class MemoryLayer {
     if (list.length === 1) this.#lists.delete(term);
     else list.splice(index, 1);
   }
+}
 
-  #byIdWithout(row: Row): void {
-    const newest = this.#byId.get(row.id);
-    if (newest === row) {
-      if (row.olderWithId) this.#byId.set(row.id, row.olderWithId);
-      else this.#byId.delete(row.id);
-      return;
-    }
-    for (let other = newest; other; other = other.olderWithId) {
-      if (other.olderWithId === row) other.olderWithId = row.olderWithId;
-    }
+/** Takes a row out of those with the same id or address, which hang together from the newest to the oldest. */
+function takeOut<Key>(newest: Map<Key, Row>, key: Key, row: Row, older: "olderWithId" | "olderAtAddress"): void {
+  const first = newest.get(key);
+  if (first === row) {
+    if (row[older]) newest.set(key, row[older]);
+    else newest.delete(key);
+    return;
   }
-
-  #byAddressWithout(row: Row): void {
-    if (row.address === undefined) return;
-    const newest = this.#byAddress.get(row.address);
-    if (newest === row) {
-      if (row.olderAtAddress) this.#byAddress.set(row.address, row.olderAtAddress);
-      else this.#byAddress.delete(row.address);
-      return;
-    }
-    for (let other = newest; other; other = other.olderAtAddress) {
-      if (other.olderAtAddress === row) other.olderAtAddress = row.olderAtAddress;
-    }
-  }
+  for (let other = first; other; other = other[older]) if (other[older] === row) other[older] = row[older];
 }
 
 /** The rows in memory, newest layer first; a backend may freeze one while it indexes it. */
