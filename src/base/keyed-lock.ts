@@ -64,11 +64,11 @@ interface Tidying {
 }
 
 /**
- * Who is at work in a repository, and the housekeeping that gives way to them. Pushes, fetches from other servers,
- * releases and removals never wait for a repack to end by itself: they stop it and go on as soon as it is gone, which
- * takes milliseconds (3 s at the very most). It is done again when the repository is quiet. One that was stopped too often
- * insists: then pushes go on beside it, which git allows (threats.md row 47). Only a removal and a look at every pack stop
- * it: to those a pack that a repack has replaced looks like one that is damaged.
+ * Counts who is at work in a repository, and makes housekeeping give way to them. A push, a fetch from another server, a
+ * release or a removal never waits until a repack ends by itself: it stops the repack and goes on when the repack is gone,
+ * after milliseconds (3 s at most). The repack is tried again when the repository is quiet. A repack that was stopped too
+ * often insists: pushes do not stop it any more and run beside it, which git allows (threats.md row 47). Only a removal and
+ * a check of every pack still stop it: a check would take a pack that the repack has just replaced for a damaged one.
  */
 export class InUse {
   readonly #working = new UseCounts();

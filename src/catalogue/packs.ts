@@ -6,8 +6,8 @@
 //   retired:<stored name>      → ms: since then no list names it
 //   going:<stored name>        → ms: since then it is being removed from the pack store
 //   hold:<id>                  → PackHold: a backup reads packs that may have left their lists
-// A plan rests on a list: on everything that was in it. Packs that came since do no harm to it, packs that went do. So a list
-// records at which version a pack last went.
+// A plan is made from all packs of a list. Packs that are added later do not invalidate the plan, packs that are removed do.
+// So a list records the version at which a pack was last removed.
 
 import type { EventId } from "../nostr/event.js";
 import type { ObjectFormat, Oid } from "../nostr/nip34.js";

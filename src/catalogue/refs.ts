@@ -138,7 +138,10 @@ async function changeTips(
   return left;
 }
 
-/** The repository is gone, and with it what it named: `named` by its refs, the rest by its former ones. */
+/**
+ * For a repository that was removed: deletes its rows of tips. `named` are the commits its refs named; the commits its refs
+ * named earlier are read from the store.
+ */
 async function removeTips(tx: Transaction, name: RepositoryName, named: Iterable<Oid>): Promise<void> {
   const ids = new Set(named);
   const places: string[] = [];

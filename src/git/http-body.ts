@@ -189,7 +189,7 @@ export class BodyReader {
   }
 }
 
-/** Who holds a place that others wait for must go on: after so long with one chunk it is given to them. */
+/** A client that holds a place others wait for loses it when it has not taken one chunk within `afterMs`. */
 interface GiveWay {
   readonly afterMs: number;
   readonly isAskedFor: () => boolean;

@@ -180,8 +180,8 @@ export interface PushRequest {
   readonly first: Buffer;
   readonly next: () => Promise<Buffer | undefined>;
   /**
-   * A place among the pushes that are taken in, asked for when it is known that this one may be. `trusted`: it moves
-   * branches or tags as a maintainer's state says. Undefined: there is none.
+   * Asks for a place among the pushes whose packs are read at the same time, once it is decided that this push is allowed.
+   * `trusted`: the push moves branches or tags as a maintainer's state says. Undefined: no place is free.
    */
   readonly turn: (trusted: boolean) => Promise<(() => void) | undefined>;
   readonly wallClockMs: number;

@@ -67,12 +67,12 @@ function createHousekeepingMetrics(registry: Registry, clock: Clock, queued: () 
   });
   const packs = new Counter({
     name: "ngit_git_housekeeping_packs_joined_total",
-    help: "Packs that are fewer since",
+    help: "Packs that housekeeping saved by joining them",
     registers,
   });
   const bytes = new Counter({
     name: "ngit_git_housekeeping_freed_bytes_total",
-    help: "Bytes of packs that are fewer since",
+    help: "Bytes of packs that housekeeping freed",
     registers,
   });
   const gauge = (name: string, help: string, read: () => number): void => gaugeOf(registry, name, help, read);

@@ -1,8 +1,8 @@
-// Carries one fetch command to the repository it is for: keeps that repository from expiring meanwhile, makes the
-// directory of one that has none for as long as it takes, counts what came, and has it released. Then the
-// fetch itself: look up what the server has, then ask for ids in the order FetchPlan gives, each group through a quarantine
-// of its own. What came before a failure stays; git is handed the end of the chain of redirects; every connection after the
-// first is asked for. purgatory.md "Hunting", Fetch; threats.md row 4.
+// Runs one fetch command for one repository. While the fetch runs, the repository does not expire. A repository without a
+// directory gets one, which is removed again if nothing came. What came is counted and released.
+// The fetch itself looks up what the server has, then asks for ids in the order FetchPlan gives, each group through a
+// quarantine of its own. What came before a failure stays. Git gets the URL at the end of the chain of redirects. Each
+// connection after the first needs a permission of its own (`mayConnect`). purgatory.md "Hunting", Fetch; threats.md row 4.
 
 import { type Clock, unixSeconds } from "../base/clock.js";
 import {

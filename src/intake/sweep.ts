@@ -122,7 +122,8 @@ export class Sweep {
     if (placesOf(entry).some(isBusy) || !this.#purgatory.mayExpire(entry)) return;
     for (const name of placesOf(entry)) if (await this.parts.repositories.isBusyElsewhere(name)) return;
     const expiry = asItsTagsSay(entry, expiryOf(entry, now, live.current), now, live.current.auditEventExpirySecs);
-    // Asked again in its turn: a push may have begun while it waited for it, and must find what it was decided by.
+    // The transaction asks again whether a push is at work: a push may have begun while the transaction waited for its turn,
+    // and the entry it was decided by must still be there when it ends.
     const end = await store.transact(async (tx) =>
       placesOf(entry).some(isBusy) ? undefined : applyExpiry(tx, entry, expiry, now),
     );

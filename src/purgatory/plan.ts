@@ -192,7 +192,10 @@ async function governingBy(state: DecidingState, question: GoverningQuestion): P
   return { state, alignment: align((oid) => !missing.has(oid)), ...(copy ? { copy } : {}) };
 }
 
-/** A partial state that governs stays; one that waits may become one after its grace, if HEAD's branch is complete. */
+/**
+ * Whether a state may govern although some of its objects are missing. A state that governs already may. A waiting state may
+ * when its grace period is over and HEAD's branch is complete.
+ */
 async function mayBePartial(
   state: DecidingState,
   missing: ReadonlySet<Oid>,

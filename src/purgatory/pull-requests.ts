@@ -51,7 +51,10 @@ export interface PullRequestPlan {
 
 export interface KnownPullRequest {
   readonly event: NostrEvent;
-  /** Addresses of the repositories it belongs to, that of its signer under `/prs/` among them if it names it. */
+  /**
+   * Addresses of the repositories the pull request belongs to. The signer's own repository under `/prs/` is among them if the
+   * event names it.
+   */
   readonly repositories: readonly string[];
 }
 

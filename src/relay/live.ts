@@ -324,7 +324,7 @@ export class SubscriptionIndex<Owner extends object> {
   }
 }
 
-/** The filter without the list it is filed under: whoever comes by that has seen that it fits. */
+/** The filter without the list it is filed under: an event that finds the filter by that list matches the list already. */
 function restOf(filter: Filter): Filter {
   const { ids, tags, authors, kinds, ...rest } = filter;
   const withKinds = { ...rest, ...(kinds && { kinds }) };

@@ -4,11 +4,11 @@
 //   const release = await turns.acquire({ ip, repository }, signal);   // undefined: refused, or the signal aborted
 //   try { … } finally { release(); }
 //
-// What does not fit waits in a bounded queue. A place that becomes free goes to the address that has fewest, of those to
-// the one that waits longest. Who asks while the queue is full takes the place of the address that fills it, if that has
-// more waiting; otherwise it is refused at once.
-// `keptForOthers`: so many places only go to addresses that have none yet. `keptForTrusted`: so many only to who is
-// `trusted`. Both are zero if not given.
+// A request that finds no free place waits in a bounded queue. A place that becomes free goes to the address that holds the
+// fewest places; among equals, to the request that has waited longest. While the queue is full, a new request takes the queue
+// place of the address with the most waiting requests, if its own address has fewer; otherwise it is refused at once.
+// `keptForOthers`: this many places go only to addresses that hold none. `keptForTrusted`: this many places go only to
+// requests that are `trusted`. Both are zero if not given.
 
 import { ipGroup } from "./rates.js";
 

@@ -1,6 +1,6 @@
-// What readers of this machine see, and how it changes: a batch is what the works of one commit write, or what another
-// machine's commit did; the view takes it in, whoever made it, and tells listeners. The order of a store that is alone on its
-// machine is here too.
+// What readers of this machine see, and how that changes. A batch holds the writes of one commit, made here or by another
+// machine. The view applies each batch and tells the listeners. The commit order of a store that no other machine shares is
+// in this file too.
 
 import type { Pubkey, VerifiedEvent } from "../../nostr/event.js";
 import type { Commit, FeedEntry, RemovalCause, Sequence } from "../port.js";

@@ -98,8 +98,9 @@ export function endOfPage(page: Page, fullAt: number, kindIsFixed: boolean): Pag
     return { ...next(...slices), doubtful: slice.authors === undefined && parts[0]?.authors !== undefined };
   }
   if (page.unseen === 0) {
-    // All of one second, nothing new: a relay with a cap we do not know may hide more behind it. Then older events are
-    // missing too, from a page that had room for them; where `since` kept them out, it is asked without it first.
+    // The page holds events of one second, and none is new. A relay with a cap we do not know may have cut off more events
+    // of that second. It did, if it has older events: without a cap the page would have held those too. `since` keeps older
+    // events out of a page, so a page that was asked for with `since` is asked for again without it.
     if (oldest !== page.newest || page.ids.size < smallestCap) return { type: "done" };
     if (since === undefined) return next({ ...asked, until: oldest - 1, limit: 1, probe: oldest });
     return next({ ...rest, until: oldest, limit: page.ids.size + 1, downTo: since });
