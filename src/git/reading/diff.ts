@@ -82,15 +82,42 @@ export async function diffOf(output: Buffer, isPartial: boolean): Promise<Omit<D
   let linesLeft: number = diffBounds.lines;
   let isCut = isPartial || records.length > diffBounds.files;
   const files: FileChange[] = [];
-  for (const [index, record] of records.slice(0, diffBounds.files).entries()) {
-    const section = sections[index];
-    const isLast = isPartial && index >= sections.length - 1;
-    const patch = section === undefined ? noPatch : await patchOf(section, linesLeft);
+  let at = 0;
+  for (const record of records.slice(0, diffBounds.files)) {
+    const own = sections.slice(at, at + sectionCount(record));
+    at += sectionCount(record);
+    const isLast = isPartial && at >= sections.length;
+    const patch = await patchOfSections(own, sectionCount(record), linesLeft);
     linesLeft -= patch.lines;
     isCut ||= patch.isCut;
     files.push({ ...record, ...patch, isCut: patch.isCut || isLast });
   }
   return { files, isCut };
+}
+
+/** The bits of a mode that say file, link or repository within; permissions are the rest. */
+const typeOfMode = (mode: string): number => Number.parseInt(mode, 8) & 0o170000;
+
+/** git writes a file that became a link (or the like) as one record, but as a deletion and a creation in the patch. */
+function sectionCount({ modes: [from, to] }: FileRecord): number {
+  const [before, after] = [typeOfMode(from), typeOfMode(to)];
+  return before !== 0 && after !== 0 && before !== after ? 2 : 1;
+}
+
+async function patchOfSections(sections: readonly Buffer[], expected: number, most: number): Promise<Patch> {
+  let whole = sections.length < expected ? noPatch : { ...noPatch, isCut: false };
+  for (const section of sections) {
+    const patch = await patchOf(section, most - whole.lines);
+    whole = {
+      isBinary: whole.isBinary || patch.isBinary,
+      hunks: [...whole.hunks, ...patch.hunks],
+      added: whole.added + patch.added,
+      removed: whole.removed + patch.removed,
+      isCut: whole.isCut || patch.isCut,
+      lines: whole.lines + patch.lines,
+    };
+  }
+  return whole;
 }
 
 type FileRecord = Pick<FileChange, "status" | "from" | "to" | "modes">;
@@ -128,7 +155,8 @@ async function recordsOf(output: Buffer): Promise<{ records: FileRecord[]; patch
 function sectionsOf(output: Buffer, start: number): Buffer[] {
   const mark = Buffer.from("\ndiff --git ");
   const sections: Buffer[] = [];
-  for (let at = start; at < output.length && sections.length <= diffBounds.files; ) {
+  // Each file has at most two.
+  for (let at = start; at < output.length && sections.length <= 2 * diffBounds.files; ) {
     const end = output.indexOf(mark, at);
     sections.push(output.subarray(at, end < 0 ? undefined : end));
     if (end < 0) break;

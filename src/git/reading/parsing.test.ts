@@ -139,6 +139,27 @@ test("a diff is shown up to its bounds and says that there is more", async () =>
   for (let end = 0; end < whole.length; end++) assert.equal((await diffOf(whole.subarray(0, end), true)).isCut, true);
 });
 
+test("a diff that ends between the two parts of a file that became a link says that the file is cut", async () => {
+  const became = (path: string): string => `:100644 120000 ${"1".repeat(40)} ${"2".repeat(40)} T\0${path}\0`;
+  const removed = "diff --git a/a b/a\ndeleted file mode 100644\n@@ -1 +0,0 @@\n-x\n";
+  const created = "diff --git a/a b/a\nnew file mode 120000\n@@ -0,0 +1 @@\n+y\n";
+  const cut = await diffOf(Buffer.from(`${became("a")}${record("M", "b")}\0${removed}`), true);
+  assert.deepEqual(
+    cut.files.map(({ added, removed: gone, isCut }) => [added, gone, isCut]),
+    [
+      [0, 1, true],
+      [0, 0, true],
+    ],
+  );
+  // As many as a page shows, all of them in two parts.
+  const paths = Array.from({ length: diffBounds.files }, (_, index) => became(`f${index}`)).join("");
+  const many = await diffOf(Buffer.from(`${paths}\0${(removed + created).repeat(diffBounds.files)}`), false);
+  assert.deepEqual(
+    [many.isCut, many.files.every(({ added, removed: gone }) => added === 1 && gone === 1)],
+    [false, true],
+  );
+});
+
 test("blame is read as git tells it: facts of a commit once, parts in any order", async () => {
   const [one, other] = ["1".repeat(40), "2".repeat(40)];
   const text = `${other} 3 3 1\nauthor Bo\nauthor-mail <b@x>\nauthor-time 7\nsummary Second\nprevious ${one} a\nfilename a\n${one} 1 1 2\nauthor Ada\nauthor-time 5\nsummary First filename\nboundary\nfilename a b\n${other} 4 4 2\nfilename a\n${one} 9`;

@@ -113,6 +113,60 @@ describe("reading room", () => {
     await room.close();
   });
 
+  it("a file beside one that became a link or a repository within keeps its own lines", async () => {
+    const { repository } = await repositoryWith("Begin");
+    const treeOf = async (entries: readonly (readonly [mode: string, text: string, name: string])[]): Promise<Oid> => {
+      const lines: string[] = [];
+      for (const [mode, text, name] of entries) {
+        if (mode === "160000") lines.push(`${mode} commit ${text}\t${name}\n`);
+        else lines.push(`${mode} blob ${await run(repository, ["hash-object", "-w", "--stdin"], text)}\t${name}\n`);
+      }
+      return (await run(repository, ["mktree", "--missing"], lines.join(""))) as Oid;
+    };
+    const [one, two] = ["1".repeat(40), "2".repeat(40)];
+    const from = await treeOf([
+      ["100644", "was a file\n", "a"],
+      ["100644", "bin\0ary", "b"],
+      ["160000", one, "c"],
+      ["120000", "old target", "d"],
+      ["100644", "same\n", "e"],
+      ["160000", one, "f"],
+      ["100644", "", "g"],
+      ["100644", "before\n", "z"],
+    ]);
+    const to = await treeOf([
+      ["120000", "target", "a"],
+      ["120000", "elsewhere", "b"],
+      ["100644", "now a file\n", "c"],
+      ["160000", two, "d"],
+      ["100755", "same\n", "e"],
+      ["160000", two, "f"],
+      ["120000", "z", "g"],
+      ["100644", "after\n", "z"],
+    ]);
+    const room = new ReadingRoom(systemClock);
+    const looked = await room.diff(repository, from, to, visitor);
+    assert.ok(looked.ok);
+    const { files, isCut } = looked.value;
+    const shown = files.map(({ to: name, status, isBinary, hunks }) => {
+      const lines = hunks.flatMap(({ lines }) => lines.filter(({ type }) => type !== "note"));
+      const signed = lines.map(({ type, text }) => `${type === "added" ? "+" : "-"}${text}`);
+      return [String(name), status, isBinary ? "binary" : "text", ...signed];
+    });
+    assert.deepEqual(shown, [
+      ["a", "changed", "text", "-was a file", "+target"],
+      ["b", "changed", "binary", "+elsewhere"],
+      ["c", "changed", "text", `-Subproject commit ${one}`, "+now a file"],
+      ["d", "changed", "text", "-old target", `+Subproject commit ${two}`],
+      ["e", "changed", "text"],
+      ["f", "changed", "text", `-Subproject commit ${one}`, `+Subproject commit ${two}`],
+      ["g", "changed", "text", "+z"],
+      ["z", "changed", "text", "-before", "+after"],
+    ]);
+    assert.deepEqual([isCut, files.some((file) => file.isCut)], [false, false]);
+    await room.close();
+  });
+
   it("a process for objects that nobody asks is ended, one that was killed is replaced", async () => {
     const { repository, blob } = await repositoryWith("Begin", "text\n");
     const clock = new ManualClock();

@@ -86,8 +86,9 @@ const segmentsOf = (path: Buffer): Buffer[] =>
 
 async function fileView(file: FileChange, index: number, isOpen: boolean, shownAs: DiffShown): Promise<Html> {
   const { root, before, after } = shownAs;
-  const [ref, path] = file.status === "deleted" ? [before, file.from] : [after, file.to];
-  const isModule = file.modes.includes("160000");
+  const [ref, path, shownMode] =
+    file.status === "deleted" ? [before, file.from, file.modes[0]] : [after, file.to, file.modes[1]];
+  const isModule = shownMode === "160000";
   const url = ref === undefined || isModule ? undefined : codeUrl(root, "blob", ref, segmentsOf(path));
   const mode = file.status === "changed" && file.modes[0] !== file.modes[1] && `mode ${file.modes.join(" → ")}`;
   const body = await bodyOf(file, shownAs);
@@ -98,12 +99,14 @@ ${url && html`<p class="small"><a href="${url}">The whole file</a></p>`}${body}<
 }
 
 async function bodyOf({ hunks, isBinary, isCut }: FileChange, { isSplit, words: marks }: DiffShown): Promise<Html> {
-  if (isBinary) return html`<p class="quiet">Not text: its lines are not compared.</p>`;
+  const notText = isBinary && html`<p class="quiet">Not text: its lines are not compared.</p>`;
+  if (notText && hunks.length === 0) return notText;
   if (hunks.length === 0)
     return html`<p class="quiet">${isCut ? "Its lines are not shown." : "Its content is the same."}</p>`;
   const rows: Html[] = [];
   for (const hunk of hunks) rows.push(await (isSplit ? splitHunk(hunk, marks) : hunkView(hunk, marks)));
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Changed lines"><table class="lines${isSplit && " split"}">${isSplit && html`<colgroup><col class="number"><col><col class="number"><col></colgroup>`}<tbody>${rows}</tbody></table></div>${
+  // A file that is not text and became a link: the link's line is shown.
+  return html`${notText}<div class="scroll" tabindex="0" role="group" aria-label="Changed lines"><table class="lines${isSplit && " split"}">${isSplit && html`<colgroup><col class="number"><col><col class="number"><col></colgroup>`}<tbody>${rows}</tbody></table></div>${
     isCut && html`<p class="quiet">The rest of it is not shown.</p>`
   }`;
 }
