@@ -146,6 +146,26 @@ describe("pages of issues and pull requests", { timeout: 600_000 }, () => {
       await page(path, 404);
   });
 
+  test("what was written with a status is shown below it, as text with markup and within the same bounds", async () => {
+    const root = await issue("It hums", "…", [], 660);
+    const say = (key: typeof reader, kind: number, content: string, age: number) =>
+      world.publish(key, kind, [["e", root.id, "", "root"], about], content, age);
+    await say(friend, 1632, "Not *ours* to mend.", 600);
+    await say(reader, 1630, "", 500);
+    const long = await say(friend, 1631, `${evil}\n\n${"many words ".repeat(1_300)}`, 400);
+    await say(stranger, 1632, "A stranger's word", 300);
+    for (let at = 0; at < 14; at++) await say(friend, 1631, `Again ${"many words ".repeat(1_300)}`, 200 - at);
+    const shown = await page(`/issues/${root.id}`);
+    assert.match(shown, /Not <em>ours<\/em> to mend/);
+    assert.match(seen(shown), /closed it .*Not ours to mend\. .*opened it again .*resolved it .*many words/);
+    assert.doesNotMatch(seen(shown), /stranger's word|No text/);
+    assert.doesNotMatch(shown, /<script>|<img src=x/);
+    // All texts of a page together are bounded.
+    assert.match(seen(shown), /It goes on: the whole text/);
+    assert.ok(shown.length < 300_000, `${shown.length} characters`);
+    assert.match(await (await ask(`/text/${long.id}`)).text(), /many words/);
+  });
+
   test("a pull request shows its commits and files against where it began, and is merged when the default branch has it", async () => {
     await world.git(copy.folder, "switch", "--quiet", "-c", "change");
     await world.git(copy.folder, "commit", "--quiet", "--allow-empty", "-m", "Prepare <the> lamp");
@@ -253,6 +273,33 @@ describe("pages of issues and pull requests", { timeout: 600_000 }, () => {
     assert.match(raw.headers.get("content-type") ?? "", /^text\/plain/);
     assert.match(raw.headers.get("content-security-policy") ?? "", /sandbox/);
     assert.match(await raw.text(), /^From /);
+  });
+
+  test("a stranger's patch in answer to a series is in its conversation, and not one of the series", async () => {
+    const mail = (subject: string, change: string) =>
+      `Subject: ${subject}\n\nText\n---\ndiff --git a/a.txt b/a.txt\n@@ -1 +1 @@\n-one\n+${change}\n`;
+    const series = (key: typeof reader, subject: string, change: string, first?: { id: string }) =>
+      world.publish(
+        key,
+        kinds.patch,
+        [about, first ? ["e", first.id, "", "reply"] : ["t", "root"]],
+        mail(subject, change),
+        first ? 60 - subject.length : 60,
+      );
+    const first = await series(reader, "[PATCH 1/2] Begin it", "steam");
+    const foreign = await series(stranger, "[PATCH 2/2] End", "poison", first);
+    await series(friend, "[PATCH 2/2] Rather", "water", first);
+    await series(reader, "[PATCH 2/2] End it well", "oil", first);
+    const commits = await text(`/pulls/${first.id}/commits`);
+    assert.match(commits, /Begin it End it well 2 patches/);
+    assert.match(await text(`/pulls/${first.id}/files?page=2`), /Patch 2 of 2 End it well .*\+oil/);
+    assert.doesNotMatch(await text(`/pulls/${first.id}/files?page=3`), /poison|water/);
+    const talk = await page(`/pulls/${first.id}`);
+    assert.match(
+      seen(talk),
+      /answered with the patch End .*answered with the patch Rather .*added the patch End it well/,
+    );
+    assert.ok(talk.includes(`/text/${foreign.id}`), "its text can be read");
   });
 
   test("threat 14: scripts in titles, texts, labels, names and patches stay text on every page of a thread", async () => {

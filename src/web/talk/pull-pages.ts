@@ -59,9 +59,9 @@ export async function pullCommitsPage(looking: ThreadLooking): Promise<Shown> {
   );
 }
 
-/** The patches of a series, first one first. */
+/** The patches of a series, first one first: its author's alone, as with its tip. Anybody may answer with a patch. */
 const seriesOf = ({ threads, thread }: ThreadLooking): EventId[] =>
-  [thread.id, ...threads.continuationsOf(thread.id)].slice(0, maxPatches);
+  [thread.id, ...threads.continuationsOf(thread.id, thread.author)].slice(0, maxPatches);
 
 async function patchList(looking: ThreadLooking): Promise<Html> {
   const { root, thread, store, visitor } = looking;

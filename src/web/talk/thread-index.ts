@@ -105,9 +105,10 @@ export class RepositoryThreads {
     return undefined;
   }
 
-  /** Patches and updates that continue a thread, oldest first. */
-  continuationsOf(id: EventId): EventId[] {
-    const found = [...this.#continuing].filter(([one]) => this.rootOf(one)?.id === id);
+  /** Patches and updates that continue a thread, oldest first; of everybody, or of one author. */
+  continuationsOf(id: EventId, author?: Pubkey): EventId[] {
+    const isAuthors = ({ event }: Continuing): boolean => author === undefined || event.author === author;
+    const found = [...this.#continuing].filter(([one, what]) => isAuthors(what) && this.rootOf(one)?.id === id);
     return found.sort(([, a], [, b]) => compareNewestFirst(b.event, a.event)).map(([one]) => one);
   }
 

@@ -21,6 +21,8 @@ import { answerSection } from "./writing.js";
 const itemsPerPage = 40;
 const shownMaintainers = 10;
 
+const mayHaveText: ReadonlySet<Item["type"]> = new Set(["comment", "note", "status"]);
+
 /** What every page of a thread knows. */
 export interface ThreadLooking extends Looking {
   readonly store: Reader;
@@ -81,7 +83,7 @@ export async function threadPage(looking: ThreadLooking): Promise<Shown> {
   const pages = Math.max(1, Math.ceil(items.length / itemsPerPage));
   const page = pageNumber(query, pages);
   const shown = items.slice((page - 1) * itemsPerPage, page * itemsPerPage);
-  const withText = shown.filter(({ type }) => type === "comment" || type === "note").map(({ id }) => id);
+  const withText = shown.filter(({ type }) => mayHaveText.has(type)).map(({ id }) => id);
   const bodies = await bodiesOf(store, [thread.id, ...withText], visitor.signal);
   const maintainers = [...threads.maintainers].slice(0, shownMaintainers);
   const people = await peopleOf(store, [...shown.map(({ author }) => author), ...maintainers, thread.author]);
@@ -98,6 +100,12 @@ export async function threadPage(looking: ThreadLooking): Promise<Shown> {
       const markup = await texts.markup(item.id, bodies.get(item.id), wholeTextPath(root, item.id));
       lines.push(comment(looking, item, author, markup));
     } else lines.push(eventLine(looking, item, author));
+    // Closing with a reason is one event: the status and its text.
+    const reason = item.type === "status" ? bodies.get(item.id) : undefined;
+    if (reason && reason.text.trim() !== "") {
+      const markup = await texts.markup(item.id, reason, wholeTextPath(root, item.id));
+      lines.push(html`<article class="comment" aria-label="Reason"><div class="readme">${markup}</div></article>\n`);
+    }
   }
   const may = [...new Set([thread.author, ...threads.maintainers])];
   const address = threadPath(root, thread);
@@ -152,7 +160,12 @@ function eventLine({ site, root, thread }: ThreadLooking, item: Item, author: Pe
     case "update":
       return said(html`${who} pushed ${item.tip ? oidLink(root, item.tip) : "an update"}`);
     case "patch":
-      return said(html`${who} added the patch ${foreign(item.title, 160)}`);
+      // A stranger's patch is no part of the series: it can be read as what it is.
+      return item.author === thread.author
+        ? said(html`${who} added the patch ${foreign(item.title, 160)}`)
+        : said(
+            html`${who} answered with the patch <a href="${wholeTextPath(root, item.id)}">${foreign(item.title, 160)}</a>`,
+          );
     default:
       return html``;
   }
