@@ -60,6 +60,18 @@ export function tryLaterPage(site: Site, status: 429 | 503, retryAfterSeconds: n
   });
 }
 
+/** git was asked and had no time: what it would have said is not known, and nothing is said in its place. */
+export function tookTooLongPage(site: Site): Document {
+  return pageDocument(site, {
+    status: 503,
+    title: `This took too long · ${site.name}`,
+    headers: { "Retry-After": String(afterLateSeconds) },
+    main: html`<h1>This took too long</h1>
+<p class="lead">git did not find the answer in the time a page may take. Try again in ${afterLateSeconds} seconds.</p>
+<p>Cloning is not affected: in a clone <code>git log</code> and <code>git diff</code> have all the time they need.</p>`,
+  });
+}
+
 // How often one address may ask for pages: a crawler must not make the server stand still for everybody else. Pages
 // that start git are dearer than those that read the store.
 
@@ -72,6 +84,8 @@ export interface PageRates {
 export const defaultPageRates: PageRates = { pagesPerMinute: 240, gitPagesPerMinute: 60, archivesPerMinute: 6 };
 
 export const retryAfterSeconds = 10;
+/** A question that was late is not put to git again sooner (git/reading/reading-room.ts). */
+const afterLateSeconds = 30;
 
 export class VisitorRates {
   readonly #pages: Rates;

@@ -11,6 +11,8 @@ export interface FileList {
   readonly paths: readonly string[];
   /** There are more. */
   readonly isCut: boolean;
+  /** Its time was over before it was whole. */
+  readonly isLate: boolean;
 }
 
 const maxBytes = 8 * 2 ** 20;
@@ -28,5 +30,5 @@ export async function listFiles(repository: GitRepository, tree: Oid): Promise<F
     at = name + 1;
     if (paths.length % pathsATime === 0) await othersFirst();
   }
-  return { paths, isCut: end !== "complete" || at < bytes.length };
+  return { paths, isCut: end !== "complete" || at < bytes.length, isLate: end === "late" };
 }

@@ -7,6 +7,13 @@ import type { GitRepository } from "../repository.js";
 import { checkedOid } from "../run.js";
 import { runBounded, runForText } from "./bounded-run.js";
 
+/** An answer, or that git had no time for it: half an answer would be taken for the truth. */
+export type InTime<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly code: "late" };
+
+const late = { ok: false, code: "late" } as const;
+
 export interface LogLine {
   readonly oid: Oid;
   readonly parents: readonly Oid[];
@@ -156,14 +163,14 @@ export async function lastChanges(
 
 const maxChangesBytes = 256 * 2 ** 20;
 
-export async function countCommits(repository: GitRepository, commit: Oid, most: number): Promise<number> {
-  const { bytes } = await runForText(
+export async function countCommits(repository: GitRepository, commit: Oid, most: number): Promise<InTime<number>> {
+  const { bytes, end } = await runForText(
     repository,
     ["rev-list", "--count", `--max-count=${most}`, "--stdin"],
     revisions([commit], []),
     { maxBytes: 100 },
   );
-  return Number(bytes.toString("latin1")) || 0;
+  return end === "late" ? late : { ok: true, value: Number(bytes.toString("latin1")) || 0 };
 }
 
 /** Commits that only the other reaches, and that only the base reaches. */
@@ -184,60 +191,84 @@ export async function countApart(repository: GitRepository, base: Oid, other: Oi
   return end === "complete" && behind !== undefined && ahead !== undefined ? { ahead, behind } : undefined;
 }
 
-/** Whether one of the tips reaches the commit. Not known in time counts as no. */
-export async function isReachedFrom(repository: GitRepository, commit: Oid, tips: readonly Oid[]): Promise<boolean> {
+/** Whether one of the tips reaches the commit. */
+export async function isReachedFrom(
+  repository: GitRepository,
+  commit: Oid,
+  tips: readonly Oid[],
+): Promise<InTime<boolean>> {
   const { bytes, end } = await runForText(
     repository,
     ["rev-list", "--max-count=1", "--ignore-missing", "--stdin"],
     revisions([commit], tips),
     { maxBytes: 200 },
   );
-  return end === "complete" && bytes.length === 0;
+  return end === "late" ? late : { ok: true, value: end === "complete" && bytes.length === 0 };
 }
 
 /** The best common ancestor; undefined: there is none. */
-export async function mergeBase(repository: GitRepository, one: Oid, other: Oid): Promise<Oid | undefined> {
+export async function mergeBase(repository: GitRepository, one: Oid, other: Oid): Promise<InTime<Oid | undefined>> {
   const args = ["merge-base", checkedOid(one), checkedOid(other)] as const;
-  const { bytes } = await runForText(repository, args, "", { maxBytes: 200 });
+  const { bytes, end } = await runForText(repository, args, "", { maxBytes: 200 });
+  if (end === "late") return late;
   const oid = bytes.toString("latin1").trim();
-  return isOid(oid) ? oid : undefined;
+  return { ok: true, value: isOid(oid) ? oid : undefined };
 }
 
-const maxProposedBytes = 2 * 2 ** 20;
+const reachedTries = 2;
+const reachedTryMs = 4_000;
 
 /**
- * Which of the tips the head reaches. All must be here: one that is not would not be named, as if it were reached. Those that
- * were not told apart in time count as not reached.
+ * Which of the tips the head reaches. All must be here: one that is not would not be named, as if it were reached. One tip may
+ * have any number of commits of its own, so what git lists is looked through and not gathered; and when that takes too long,
+ * the tips that were met are left out of a second try.
  */
-export async function reachedOf(repository: GitRepository, head: Oid, tips: readonly Oid[]): Promise<ReadonlySet<Oid>> {
-  const { bytes, end } = await runForText(
-    repository,
-    ["rev-list", "--ignore-missing", "--stdin"],
-    revisions(tips, [head]),
-    { maxBytes: maxProposedBytes },
-  );
-  if (end !== "complete") return new Set();
-  const outside = new Set(bytes.toString("latin1").split("\n"));
-  return new Set(tips.filter((tip) => !outside.has(tip)));
+export async function reachedOf(
+  repository: GitRepository,
+  head: Oid,
+  tips: readonly Oid[],
+): Promise<InTime<ReadonlySet<Oid>>> {
+  const unseen = new Set(tips);
+  for (let tried = 0; tried < reachedTries; tried++) {
+    let rest = "";
+    const end = await runBounded(
+      repository,
+      ["rev-list", "--ignore-missing", "--stdin"],
+      revisions([...unseen], [head]),
+      { maxBytes: Number.POSITIVE_INFINITY, wallClockMs: reachedTryMs },
+      (piece) => {
+        const lines = (rest + piece.toString("latin1")).split("\n");
+        rest = lines.pop() ?? "";
+        for (const line of lines) unseen.delete(line as Oid);
+        return unseen.size > 0;
+      },
+    );
+    // Every tip was met outside: nothing is left to ask.
+    if (unseen.size === 0) break;
+    if (end === "failed") return { ok: true, value: new Set() };
+    if (end === "complete") break;
+    if (tried + 1 === reachedTries) return late;
+  }
+  return { ok: true, value: unseen };
 }
 
 const maxPathBytes = 2 ** 20;
 
 /**
  * What a head's line of history had before it merged that commit: the first parent of the merge. Undefined: the commit was not
- * brought by a merge of its own, or that was not found in time.
+ * brought by a merge of its own.
  */
-export async function beforeMerge(repository: GitRepository, head: Oid, commit: Oid): Promise<Oid | undefined> {
+export async function beforeMerge(repository: GitRepository, head: Oid, commit: Oid): Promise<InTime<Oid | undefined>> {
   const { bytes, end } = await runForText(
     repository,
     ["rev-list", "--ancestry-path", "--reverse", "--parents", "--stdin"],
     revisions([head], [commit]),
     { maxBytes: maxPathBytes },
   );
-  if (end !== "complete" && end !== "cut") return undefined;
-  for (const line of bytes.toString("latin1").split("\n")) {
+  if (end === "late") return late;
+  for (const line of end === "failed" ? [] : bytes.toString("latin1").split("\n")) {
     const [, first, ...others] = line.split(" ");
-    if (others.includes(commit) && isOid(first)) return first;
+    if (others.includes(commit) && isOid(first)) return { ok: true, value: first };
   }
-  return undefined;
+  return { ok: true, value: undefined };
 }

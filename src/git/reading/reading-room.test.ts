@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { after, before, describe, it } from "node:test";
 import { systemClock } from "../../base/clock.js";
 import { KeptValues } from "../../base/kept-values.js";
@@ -164,6 +165,81 @@ describe("reading room", () => {
       ["z", "changed", "text", "-before", "+after"],
     ]);
     assert.deepEqual([isCut, files.some((file) => file.isCut)], [false, false]);
+    await room.close();
+  });
+
+  /** The same repository, where a question of history takes git too long while `isSlow` says so. */
+  function slowed(repository: GitRepository, isSlow: () => boolean): GitRepository {
+    const exit = Promise.resolve({ code: undefined, signal: "SIGTERM", timedOut: true, stderr: "" });
+    const late = { stdout: Readable.from([]), stdin: undefined, exit, startMs: 0, end: () => undefined };
+    const start: Git["start"] = async (args, call) =>
+      isSlow() && args[0] !== "cat-file" ? late : await git.start(args, call);
+    const context = { ...repository.context, git: { start } };
+    return new Proxy(repository, {
+      get(target, name) {
+        if (name === "context") return context;
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+  }
+
+  it("an answer that git had no time for is none: it is said to be late, and asked for again soon", async () => {
+    const { repository, tip } = await repositoryWith("First");
+    const second = await commitTo(repository, "Second", "y\n", tip);
+    const table = await repository.refs();
+    let isSlow = true;
+    const slow = slowed(repository, () => isSlow);
+    const clock = new ManualClock();
+    const room = new ReadingRoom(clock);
+    const questions = () =>
+      Promise.all([
+        room.reach(slow, table, tip, visitor),
+        room.mergeBase(slow, tip, second.tip, visitor),
+        room.countCommits(slow, second.tip, 10, visitor),
+        room.reachedOf(slow, second.tip, [tip], visitor),
+        room.beforeMerge(slow, second.tip, tip, visitor),
+      ]);
+    const late = { ok: false, code: "late" };
+    assert.deepEqual(await questions(), [late, late, late, late, late]);
+    const unsure = await room.countApart(slow, second.tip, [tip], visitor);
+    assert.deepEqual(unsure, { ok: true, value: [undefined] });
+    isSlow = false;
+    // A hard question does not cost its whole time for each reader.
+    assert.deepEqual(await questions(), [late, late, late, late, late]);
+    clock.advance(31_000);
+    assert.deepEqual(await questions(), [
+      { ok: true, value: "branches" },
+      { ok: true, value: tip },
+      { ok: true, value: 2 },
+      { ok: true, value: new Set([tip]) },
+      { ok: true, value: undefined },
+    ]);
+    assert.deepEqual(await room.countApart(slow, second.tip, [tip], visitor), {
+      ok: true,
+      value: [{ ahead: 0, behind: 1 }],
+    });
+    // What is known is kept, however long.
+    isSlow = true;
+    clock.advance(31_000_000);
+    assert.ok((await questions()).every(({ ok }) => ok));
+    await room.close();
+  });
+
+  it("threat 33: a proposal of very many commits leaves the others recognised as merged", async () => {
+    const { repository, tip } = await repositoryWith("Merged");
+    const head = await commitTo(repository, "Head", "y\n", tip);
+    const count = 55_000;
+    const commits = Array.from(
+      { length: count },
+      (_, index) =>
+        `commit refs/heads/many\ncommitter A <a@b> ${1_700_000_001 + index} +0000\ndata 0\n${index === 0 ? `from ${tip}\n` : ""}\n`,
+    );
+    await run(repository, ["fast-import", "--quiet"], commits.join(""));
+    const many = (await run(repository, ["rev-parse", "refs/heads/many"])) as Oid;
+    const room = new ReadingRoom(systemClock);
+    const looked = await room.reachedOf(repository, head.tip, [many, tip, "0".repeat(40) as Oid], visitor);
+    assert.deepEqual(looked, { ok: true, value: new Set([tip]) });
     await room.close();
   });
 

@@ -26,8 +26,8 @@ export interface Visitor {
   readonly mayStartGit: () => boolean;
 }
 
-/** `busy`: more people ask than the queue holds. `too-many`: this visitor asks too often. */
-export type Refused = "busy" | "too-many";
+/** `busy`: more people ask than the queue holds. `too-many`: this visitor asks too often. `late`: git had no time for it. */
+export type Refused = "busy" | "too-many" | "late";
 export type Looked<Value> =
   | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly code: Refused };
@@ -46,6 +46,9 @@ const streams = { total: 6, perRepository: 4, perIp: 2, maxQueued: 16, keptForOt
 const streamLimits = { wallClockMs: 15 * 60_000, memoryBytes: 768 * 2 ** 20, niceness: 10 };
 /** Packing is work, not only reading: a tree made to be endless is given up. */
 const archiveLimits = { ...streamLimits, cpuSeconds: 60 };
+
+/** What git had no time for is asked again after this: it may be as slow as before, or the disk was busy. */
+const askedAgainMs = 30_000;
 
 /** For all branches of a page together. */
 const apartMs = 4_000;
@@ -209,9 +212,10 @@ export class ReadingRoom {
     const read = async (): Promise<LastChanges> => {
       const lastKey = `last changes ${ref} ${place}`;
       const last = ref && (this.#answers.get(lastKey) as { commit: Oid; found: LastChanges } | undefined);
-      const isGoneOn = last && (await history.mergeBase(repository, last.commit, commit)) === last.commit;
-      const newer = await history.lastChanges(repository, question, isGoneOn ? last.commit : undefined);
-      const found = isGoneOn ? new Map([...last.found].filter(([name]) => names.has(name))) : new Map();
+      const base = last && (await history.mergeBase(repository, last.commit, commit));
+      const known = base?.ok && base.value === last?.commit ? last : undefined;
+      const newer = await history.lastChanges(repository, question, known?.commit);
+      const found = new Map([...(known?.found ?? [])].filter(([name]) => names.has(name)));
       for (const [name, change] of newer) found.set(name, change);
       if (ref) this.#answers.set(lastKey, { commit, found }, found.size * 400 + 300);
       return found;
@@ -221,7 +225,8 @@ export class ReadingRoom {
 
   files(repository: GitRepository, tree: Oid, visitor: Visitor): Promise<Looked<FileList>> {
     const weigh = ({ paths }: FileList): number => paths.reduce((sum, path) => sum + path.length + 24, 0);
-    return this.#once(repository, `files ${tree}`, visitor, () => listFiles(repository, tree), weigh);
+    const read = () => listFiles(repository, tree);
+    return this.#once(repository, `files ${tree}`, visitor, read, weigh, ({ isLate }) => !isLate);
   }
 
   /** `path` as `canBeBlamed` takes it. */
@@ -239,7 +244,7 @@ export class ReadingRoom {
 
   countCommits(repository: GitRepository, commit: Oid, most: number, visitor: Visitor): Promise<Looked<number>> {
     const read = () => history.countCommits(repository, commit, most);
-    return this.#once(repository, `count ${commit} ${most}`, visitor, read, () => 100);
+    return this.#inTime(repository, `count ${commit} ${most}`, visitor, read);
   }
 
   /** How far each is from the base, in order; undefined where there was no time left to count. One question, however many. */
@@ -258,12 +263,14 @@ export class ReadingRoom {
       }
       return counted;
     };
-    return this.#once(repository, `apart ${base} ${others.join(" ")}`, visitor, read, () => others.length * 50);
+    const key = `apart ${base} ${others.join(" ")}`;
+    const weigh = () => others.length * 50;
+    return this.#once(repository, key, visitor, read, weigh, (counted) => !counted.includes(undefined));
   }
 
   mergeBase(repository: GitRepository, one: Oid, other: Oid, visitor: Visitor): Promise<Looked<Oid | undefined>> {
     const read = () => history.mergeBase(repository, one, other);
-    return this.#once(repository, `base ${one} ${other}`, visitor, read, () => 100);
+    return this.#inTime(repository, `base ${one} ${other}`, visitor, read);
   }
 
   /** Which of these commits the head has; those that are not here at all it has not. */
@@ -273,19 +280,19 @@ export class ReadingRoom {
     tips: readonly Oid[],
     visitor: Visitor,
   ): Promise<Looked<ReadonlySet<Oid>>> {
-    const read = async (): Promise<ReadonlySet<Oid>> => {
+    const read = async (): Promise<history.InTime<ReadonlySet<Oid>>> => {
       const here: Oid[] = [];
       for (const tip of tips) if (await this.commit(repository, tip)) here.push(tip);
-      return here.length === 0 ? new Set() : history.reachedOf(repository, head, here);
+      return here.length === 0 ? { ok: true, value: new Set() } : await history.reachedOf(repository, head, here);
     };
     const asked = createHash("sha256").update(tips.join(" ")).digest("base64url");
-    return await this.#once(repository, `reached ${head} ${asked}`, visitor, read, (found) => found.size * 100);
+    return await this.#inTime(repository, `reached ${head} ${asked}`, visitor, read, (found) => found.size * 100);
   }
 
   /** What the head's history had before it merged that commit. */
   beforeMerge(repository: GitRepository, head: Oid, commit: Oid, visitor: Visitor): Promise<Looked<Oid | undefined>> {
     const read = () => history.beforeMerge(repository, head, commit);
-    return this.#once(repository, `merge ${head} ${commit}`, visitor, read, () => 100);
+    return this.#inTime(repository, `merge ${head} ${commit}`, visitor, read);
   }
 
   /** Against the empty tree when there is nothing before. */
@@ -309,19 +316,36 @@ export class ReadingRoom {
     const tips = this.#tips.get(table) ?? tipsOf(table);
     this.#tips.set(table, tips);
     if (tips.own.has(commit)) return { ok: true, value: "branches" };
-    const read = async (): Promise<"branches" | "proposal" | "nothing"> => {
+    const read = async (): Promise<history.InTime<"branches" | "proposal" | "nothing">> => {
+      const nothing = { ok: true, value: "nothing" } as const;
       const object = await this.object(repository, commit, maxCommitBytes);
-      if (object?.type !== "commit") return "nothing";
-      if (await history.isReachedFrom(repository, commit, [...tips.own])) return "branches";
-      const isProposed =
-        tips.proposed.size > 0 && (await history.isReachedFrom(repository, commit, [...tips.proposed]));
-      return isProposed ? "proposal" : "nothing";
+      if (object?.type !== "commit") return nothing;
+      const own = await history.isReachedFrom(repository, commit, [...tips.own]);
+      if (!own.ok) return own;
+      if (own.value) return { ok: true, value: "branches" };
+      if (tips.proposed.size === 0) return nothing;
+      const proposed = await history.isReachedFrom(repository, commit, [...tips.proposed]);
+      if (!proposed.ok) return proposed;
+      return proposed.value ? { ok: true, value: "proposal" } : nothing;
     };
     // By the table: what was reached before a branch was rewritten may be reached no longer.
-    return await this.#once(repository, `reach ${commit} ${table.generation}`, visitor, read, () => 100);
+    return await this.#inTime(repository, `reach ${commit} ${table.generation}`, visitor, read);
   }
 
-  /** One run for all who ask at the same time; kept when `isGood` says so. */
+  /** For a question whose half answer would be a wrong one. */
+  async #inTime<Value>(
+    repository: GitRepository,
+    question: string,
+    visitor: Visitor,
+    read: () => Promise<history.InTime<Value>>,
+    weigh: (value: Value) => number = () => 100,
+  ): Promise<Looked<Value>> {
+    const weight = (answer: history.InTime<Value>): number => (answer.ok ? weigh(answer.value) : 0);
+    const looked = await this.#once(repository, question, visitor, read, weight, ({ ok }) => ok);
+    return looked.ok ? looked.value : looked;
+  }
+
+  /** One run for all who ask at the same time; kept for long when `isGood` says so. */
   async #once<Value>(
     repository: GitRepository,
     question: string,
@@ -331,8 +355,8 @@ export class ReadingRoom {
     isGood: (value: Value) => boolean = () => true,
   ): Promise<Looked<Value>> {
     const key = `${question} ${repository.address.key}`;
-    const kept = this.#answers.get(key) as { readonly value: Value } | undefined;
-    if (kept) return { ok: true, value: kept.value };
+    const kept = this.#answers.get(key) as { readonly value: Value; readonly untilMs: number } | undefined;
+    if (kept && this.clock.monotonicMs() < kept.untilMs) return { ok: true, value: kept.value };
     const underWay = this.#underWay.get(key) as Promise<Looked<Value>> | undefined;
     if (underWay) {
       const answer = await underWay;
@@ -342,7 +366,8 @@ export class ReadingRoom {
     if (!visitor.mayStartGit()) return { ok: false, code: "too-many" };
     const work = this.#inTurn(repository, visitor, async () => {
       const value = await read();
-      if (isGood(value)) this.#answers.set(key, { value }, weigh(value) + 300 + key.length);
+      const untilMs = isGood(value) ? Number.POSITIVE_INFINITY : this.clock.monotonicMs() + askedAgainMs;
+      this.#answers.set(key, { value, untilMs }, weigh(value) + 300 + key.length);
       return value;
     });
     this.#underWay.set(key, work);

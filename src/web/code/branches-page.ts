@@ -2,6 +2,7 @@
 // branch.
 
 import type { Apart } from "../../git/reading/history.js";
+import type { Refused } from "../../git/reading/reading-room.js";
 import { isOid, type Oid, type RefName } from "../../nostr/nip34.js";
 import { count, counted, foreign, type Html, type HtmlValue, html, time } from "../html.js";
 import { faint, section, stackTable, tag } from "../pieces.js";
@@ -55,10 +56,7 @@ ${pages > 1 && html`<p class="quiet">Page ${count(page)} of ${count(pages)}.</p>
   });
 }
 
-async function linesOf(
-  { room, found, visitor }: Looking,
-  refs: readonly ComparedRef[],
-): Promise<Line[] | "busy" | "too-many"> {
+async function linesOf({ room, found, visitor }: Looking, refs: readonly ComparedRef[]): Promise<Line[] | Refused> {
   const { repository, table } = found;
   const start = startPlace(table);
   const tips = refs.map(({ name, kind, held }) => {

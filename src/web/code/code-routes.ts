@@ -25,6 +25,7 @@ import { repositoryPath, type Site } from "../layout.js";
 import {
   missingRepositoryPage,
   retryAfterSeconds,
+  tookTooLongPage,
   tryLaterPage,
   type VisitorRates,
   waitingRepositoryPage,
@@ -120,7 +121,8 @@ async function send(
   response: ServerResponse,
   shown: Exclude<Shown, "missing">,
 ): Promise<void> {
-  if (shown === "busy") sendDocument(request, response, tryLaterPage(site, 503, retryAfterSeconds));
+  if (shown === "late") sendDocument(request, response, tookTooLongPage(site));
+  else if (shown === "busy") sendDocument(request, response, tryLaterPage(site, 503, retryAfterSeconds));
   else if (shown === "too-many") sendDocument(request, response, tryLaterPage(site, 429, retryAfterSeconds));
   else if ("redirect" in shown) redirect(response, shown.redirect);
   else await sendLongDocument(request, response, shown);

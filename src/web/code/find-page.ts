@@ -16,7 +16,7 @@ const pathsATime = 500;
 const textOf = (path: string): string => (/[\x80-\xff]/.test(path) ? textOfName(Buffer.from(path, "latin1")) : path);
 
 /** Whose path holds all words; those whose own name holds the last one first, then the shorter ones. */
-export async function foundFiles({ paths }: FileList, query: string): Promise<string[]> {
+export async function foundFiles({ paths }: Pick<FileList, "paths">, query: string): Promise<string[]> {
   const words = query.slice(0, 200).toLowerCase().split(/\s+/).filter(Boolean).slice(0, maxWords);
   const last = words.at(-1);
   if (last === undefined) return paths.slice(0, shownFiles);

@@ -52,14 +52,15 @@ export async function folderView(
     changes = looked.value;
   }
   const total = await room.countCommits(found.repository, commit.oid, countedCommits, visitor);
-  if (!total.ok) return total;
+  if (!total.ok && total.code !== "late") return total;
   const readme = await readmeIn(looking, place, entries);
   const rows = await htmlOfMany(shown, (entry) =>
     entryRow(looking, place, entry, changes.get(entry.name.toString("latin1"))),
   );
   const commitsUrl = codeUrl(root, "commits", place.inAddress);
-  const said =
-    total.value >= countedCommits
+  const said = !total.ok
+    ? "All commits"
+    : total.value >= countedCommits
       ? `${count(countedCommits)} or more commits`
       : counted(total.value, "commit", "commits");
   const markup = html`<section class="files" aria-label="Files">

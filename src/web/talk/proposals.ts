@@ -28,7 +28,7 @@ export async function proposalsOf(looking: Looking, threads: RepositoryThreads):
   const { room, found, visitor } = looking;
   const tips = [...new Set(asked.map(({ tip }) => tip as Oid))];
   const looked = await room.reachedOf(found.repository, head, tips, visitor);
-  // Whoever may not start git now sees what was signed.
+  // Whoever may not start git now, or when git has no time, sees what was signed.
   if (!looked.ok) return proposals;
   const merged = proposals.map((one) =>
     isOpen(one) && one.tip && looked.value.has(one.tip) ? { ...one, status: "done" as const } : one,
