@@ -30,6 +30,18 @@ export const isReading = ({ method }: RouteRequest): boolean => method === "GET"
 export const isRead = (request: RouteRequest, localPath: string): boolean =>
   request.localPath === localPath && isReading(request);
 
+function refuseToWrite(response: ServerResponse): void {
+  const body = "pages answer GET and HEAD\n";
+  const headers = { Allow: "GET, HEAD", "Content-Type": "text/plain; charset=utf-8" };
+  response.writeHead(405, { ...headers, "Content-Length": Buffer.byteLength(body) }).end(body);
+}
+
+/** For addresses that can only be read: every other method gets 405, and not the 404 of an address that is not there. */
+export const onlyToRead = ({ matches, handle }: Route): Route => ({
+  matches,
+  handle: (request, response) => (isReading(request) ? handle(request, response) : refuseToWrite(response)),
+});
+
 /** Aborted when the client has its answer or is gone. */
 export function untilClosed(response: ServerResponse): AbortSignal {
   const closed = sharedAbort();

@@ -109,7 +109,7 @@ export interface RefDifference {
 export function differenceText({ ref, here, signed, recorded }: RefDifference): string {
   const short = (oid: string | null): string => (oid === null ? "absent" : oid.slice(0, 12));
   const note = recorded ? " (recorded as missing)" : "";
-  return `${ref} is ${short(here)}, the governing state says ${short(signed)}${note}`;
+  return `${ref} is ${short(here)}, the newest signed state says ${short(signed)}${note}`;
 }
 
 interface Tidied {

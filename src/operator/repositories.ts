@@ -245,7 +245,7 @@ async function problemsOf(parts: AdminParts, repositories: Repositories, place: 
   problems.push(...mended.map((ref) => `${ref} was changed from outside: it was written anew`));
   if (place.governing === null || place.status === "deleted") return problems;
   const state = await governingState(parts.store, place);
-  if (!state) return [...problems, `its governing state ${place.governing} is not stored`];
+  if (!state) return [...problems, `its newest signed state ${place.governing} is not stored`];
   const differences = refDifferences(files, state, place.partial).filter((one) => !one.recorded);
   return [...problems, ...differences.map(differenceText)];
 }

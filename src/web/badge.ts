@@ -3,7 +3,7 @@
 
 import type { RepositoryName } from "../catalogue/repositories.js";
 import { diskAddress, type GitPath, parseGitPath } from "../git/address.js";
-import { isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
+import { onlyToRead, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import { parseNpub } from "../nostr/nip19.js";
 import { governingState } from "../operator/repositories.js";
 import { html } from "./html.js";
@@ -19,8 +19,8 @@ function nameOf(path: GitPath | undefined): RepositoryName | undefined {
 
 export function badgeRoutes(site: () => Site, sources: RepositorySources, rates: VisitorRates): Route[] {
   return [
-    {
-      matches: (request) => isReading(request) && badgePathOf(request) !== undefined,
+    onlyToRead({
+      matches: (request) => badgePathOf(request) !== undefined,
       async handle(request, response) {
         if (!rates.takePage(request.ip))
           return sendDocument(request, response, tryLaterPage(site(), 429, retryAfterSeconds));
@@ -31,7 +31,7 @@ export function badgeRoutes(site: () => Site, sources: RepositorySources, rates:
         const cacheControl = "public, max-age=60";
         sendDocument(request, response, { status, contentType: "image/svg+xml", body: badge(word), cacheControl });
       },
-    },
+    }),
   ];
 }
 

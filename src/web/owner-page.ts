@@ -3,7 +3,7 @@
 
 import type { Clock } from "../base/clock.js";
 import { unixSeconds } from "../base/clock.js";
-import { type Document, isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
+import { type Document, onlyToRead, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import { kinds, type Pubkey } from "../nostr/event.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
 import type { Store } from "../store/port.js";
@@ -68,8 +68,8 @@ function askedFor({ localPath }: RouteRequest): Asked | undefined {
 
 export function ownerRoutes(site: () => Site, sources: OwnerSources, rates: VisitorRates): Route[] {
   return [
-    {
-      matches: (request) => isReading(request) && askedFor(request) !== undefined,
+    onlyToRead({
+      matches: (request) => askedFor(request) !== undefined,
       async handle(request, response) {
         const asked = askedFor(request);
         if (!asked || !rates.takePage(request.ip))
@@ -88,7 +88,7 @@ export function ownerRoutes(site: () => Site, sources: OwnerSources, rates: Visi
             : ownerPage(site(), await factsOf(sources, asked.pubkey));
         sendDocument(request, response, page);
       },
-    },
+    }),
   ];
 }
 

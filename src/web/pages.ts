@@ -9,7 +9,7 @@ import type { Context } from "../context.js";
 import type { GitHost } from "../git/git-host.js";
 import { ReadingRoom } from "../git/reading/reading-room.js";
 import type { RelayFacts } from "../http/nip11.js";
-import { type Document, isRead, isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
+import { type Document, isReading, onlyToRead, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import { type BusyHours, hourOf } from "../operator/busy-hours.js";
 import type { OperatorApi } from "../operator/running.js";
 import { createAdminPages } from "./admin/routes.js";
@@ -122,8 +122,8 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
     cards: await cardsOf(store, directory, choice, nowSeconds()),
     ...(words !== undefined && { search: { words, found: await searchRepositories(store, words, signal) } }),
   }));
-  const statusRoute: Route = {
-    matches: (request) => isRead(request, "/status"),
+  const statusRoute = onlyToRead({
+    matches: (request) => request.localPath === "/status",
     async handle(request, response) {
       const facts = {
         relays: status.syncStatus(),
@@ -141,7 +141,7 @@ export function createPages(context: Context, parts: UsedRooms): Pages {
       const page = statusPage(site(), facts, (url) => history.of(url));
       sendDocument(request, response, page);
     },
-  };
+  });
   const nothing: Route = {
     matches: (request) => isReading(request) && wantsPage(request),
     handle: (request, response) => sendDocument(request, response, missingPage(site())),

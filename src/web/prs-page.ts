@@ -11,7 +11,7 @@ import {
   underPrs,
 } from "../catalogue/repositories.js";
 import { diskAddress, parseGitPath } from "../git/address.js";
-import { type Document, isReading, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
+import { type Document, onlyToRead, type Route, type RouteRequest, sendDocument } from "../http/routes.js";
 import { type EventId, isEventId, kinds, type Pubkey } from "../nostr/event.js";
 import { npubOf, parseNpub } from "../nostr/nip19.js";
 import { pullRequestOf } from "../nostr/nip34.js";
@@ -63,8 +63,8 @@ export function prsRoutes(site: () => Site, sources: RepositorySources, rates: V
     return path && owner && { owner, identifier: path.identifier };
   };
   return [
-    {
-      matches: (request) => isReading(request) && nameIn(request) !== undefined,
+    onlyToRead({
+      matches: (request) => nameIn(request) !== undefined,
       async handle(request, response) {
         const name = nameIn(request);
         const page =
@@ -73,7 +73,7 @@ export function prsRoutes(site: () => Site, sources: RepositorySources, rates: V
             : tryLaterPage(site(), 429, retryAfterSeconds);
         sendDocument(request, response, page);
       },
-    },
+    }),
   ];
 }
 

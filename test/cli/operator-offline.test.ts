@@ -90,7 +90,7 @@ test("fsck finds a planted hook, stray directories and refs that nobody signed, 
   );
   const problems = unsound[0]?.problems.join("\n") ?? "";
   assert.match(problems, /hooks are planted/);
-  assert.match(problems, /refs\/heads\/rogue is [0-9a-f]{12}, the governing state says absent/);
+  assert.match(problems, /refs\/heads\/rogue is [0-9a-f]{12}, the newest signed state says absent/);
   assert.deepEqual(strays, [`${npub}/stray`]);
   rmSync(join(directory, "hooks"), { recursive: true });
   rmSync(join(server.folder, "data", "git", npub, "stray.git"), { recursive: true });

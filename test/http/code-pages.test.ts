@@ -8,6 +8,8 @@ import { newKey, type PagesWorld, startPagesWorld } from "./pages-world.js";
 
 const evil = `<img src=x onerror=alert(1)>`;
 const quote = `"><script>alert(1)</script>`;
+/** What git takes: no spaces, colons or brackets of other kinds. */
+const hostileTag = `v2"'><script>alert(1)</script><svg/onload=alert(1)>&lt;b&gt;`;
 
 /** What a reader sees. */
 const seen = (page: string): string =>
@@ -115,6 +117,7 @@ describe("code pages", { timeout: 600_000 }, () => {
     const done = await runProgram("git", ["fast-import", "--quiet", "--force"], { cwd: folder, input });
     assert.equal(done.code, 0, done.stderr);
     await world.git(folder, "tag", "-a", "-m", "release", "v1", "main~1");
+    await world.git(folder, "tag", "-a", "-m", `${quote} said`, hostileTag, "main");
     const listed = await world.git(folder, "for-each-ref", "--format=%(refname) %(objectname)");
     for (const line of listed.split("\n")) oids.set(line.split(" ")[0] ?? "", line.split(" ")[1] ?? "");
     const pushed = [...oids.keys()];
@@ -254,6 +257,9 @@ describe("code pages", { timeout: 600_000 }, () => {
   test("threat 14: scripts in names, messages, authors, branches and contents stay text on every code page", async () => {
     const strange = encodeURIComponent(`${evil}.txt`);
     const branch = encodeURIComponent(`-${evil.replace(/[ :]/g, "")}`);
+    // A slash in a name stands in an address as it is.
+    const hostile = hostileTag.split("/").map(encodeURIComponent).join("/");
+    assert.ok(seen(await page("/branches")).includes("v2\"'><script>alert(1)</script><svg/onload=alert(1)>&lt;b"));
     for (const path of [
       "",
       "/tree/main",
@@ -264,6 +270,11 @@ describe("code pages", { timeout: 600_000 }, () => {
       `/tree/${branch}`,
       `/commits/${branch}`,
       `/compare/main...${branch}`,
+      `/tree/${hostile}`,
+      `/commits/${hostile}`,
+      `/find/${hostile}`,
+      `/blame/${hostile}/src/a.ts`,
+      `/compare/${hostile}...main`,
       "/blob/main/page.html",
       "/blob/main/picture.svg",
       `/blame/main/${strange}`,
@@ -391,6 +402,18 @@ describe("code pages", { timeout: 600_000 }, () => {
     ]) {
       assert.match(seen(await page(path)), /No branch and no tag has this commit: it comes from a pull request/, path);
     }
+    const { folder: clone } = await world.workingCopy({ a: "1" });
+    await world.git(clone, "fetch", "--quiet", url, "main");
+    await world.git(clone, "reset", "--quiet", "--hard", "FETCH_HEAD");
+    await world.git(clone, "commit", "--quiet", "--allow-empty", "-m", "Proposed");
+    const based = await world.git(clone, "rev-parse", "HEAD");
+    const tags = [[...about], ["c", based], ["clone", url], ["subject", "Based"]];
+    const other = await world.publish(contributor, 1618, tags);
+    await world.git(clone, "push", "--quiet", url, `HEAD:refs/nostr/${other.id}`);
+    const note = new RegExp(`No branch and no tag has ${based.slice(0, 8)}: it comes from a pull request`);
+    assert.match(seen(await page(`/compare/main...${based}`)), note);
+    assert.match(seen(await page(`/compare/${based}...main`)), note);
+    assert.doesNotMatch(seen(await page("/compare/main...feature/deep")), /No branch and no tag/);
     assert.doesNotMatch(seen(await page(`/commit/${oids.get("refs/heads/main")}`)), /No branch and no tag/);
     await page("/blob/main/proposed.txt", 404);
   });

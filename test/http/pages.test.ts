@@ -136,9 +136,14 @@ describe("pages", { timeout: 900_000 }, () => {
     assert.equal(refs.headers.get("content-type"), "application/x-git-upload-pack-advertisement");
     const cloned = await runProgram("git", ["ls-remote", url, "refs/heads/main"]);
     assert.equal(cloned.stdout.split("\t")[0], copy.tip);
-    for (const page of [url, `${url}/tree/main`]) {
-      const refused = await fetch(page, { method: "POST" });
-      assert.deepEqual([refused.status, refused.headers.get("allow")], [405, "GET, HEAD"], page);
+    const person = url.slice(0, url.lastIndexOf("/"));
+    const place = url.slice(world.origin.length);
+    const others = [person, `${person}.atom`, "/status", `/badge${place.replace(/git$/, "svg")}`];
+    for (const page of [url, `${url}/tree/main`, ...others.map((path) => new URL(path, world.origin).href)]) {
+      for (const method of ["POST", "PUT", "DELETE"]) {
+        const refused = await fetch(page, { method });
+        assert.deepEqual([refused.status, refused.headers.get("allow")], [405, "GET, HEAD"], `${method} ${page}`);
+      }
     }
   });
 

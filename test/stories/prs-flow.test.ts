@@ -292,6 +292,8 @@ describe("contributors' pull requests", () => {
       return answer.text();
     };
     assert.match(await page(), /Nothing yet/);
+    const written = await fetch(url, { method: "POST" });
+    assert.deepEqual([written.status, written.headers.get("allow")], [405, "GET, HEAD"]);
     const { work, tip } = await oneCommit("shown");
     const more = [["subject", "<script>alert(1)</script>"]];
     const event = pullRequest(story, contributor, owner, "shown", tip, { more });

@@ -130,7 +130,7 @@ describe("/prs/ paths while GRASP-06 is on", () => {
     }
     assert.equal(await status(`/prs/${npub}/x.git`, "/HEAD"), 404, "dumb HTTP");
     assert.equal((await ask(story.server, "POST", `/prs/${npub}/x.git/info/refs`)).status, 405);
-    assert.equal((await ask(story.server, "POST", `/prs/${npub}/x.git`)).status, 404);
+    assert.equal((await ask(story.server, "POST", `/prs/${npub}/x.git`)).status, 405, "its page can only be read");
     assert.equal((await ask(story.server, "OPTIONS", `/prs/${npub}/x.git`)).status, 204);
     assert.deepEqual(everythingIn(story.server), listing);
   });

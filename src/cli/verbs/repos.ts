@@ -124,5 +124,5 @@ function largeFilesText({ largeFiles, askedForLargeFiles }: RepositoryDetails): 
 
 function refsText(differences: RepositoryDetails["differences"]): string {
   if (differences === null) return "nothing to compare";
-  return differences.length === 0 ? "as the governing state says" : differences.map(differenceText).join("; ");
+  return differences.length === 0 ? "as the newest signed state says" : differences.map(differenceText).join("; ");
 }

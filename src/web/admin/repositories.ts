@@ -129,7 +129,7 @@ ${section("facts", "Facts")`<dl class="facts">
 <dt>Received</dt><dd>${bytes(details.receivedBytes)} in ${counted(details.pushes, "push", "pushes")} ${quotaMeter(details.receivedBytes, quota.repositoryBytes)}</dd>
 <dt>Owner's use</dt><dd>${bytes(quota.ownerUsedBytes)} in all repositories ${quotaMeter(quota.ownerUsedBytes, quota.ownerBytes)}</dd>
 <dt>On disk</dt><dd>${disk === null ? faint("no directory") : html`${bytes(disk.bytes)}, ${counted(disk.refs, "ref", "refs")}, HEAD <code>${foreign(disk.head, 100)}</code>${disk.unclaimedPushes > 0 && `, ${counted(disk.unclaimedPushes, "push", "pushes")} without an event`}`}</dd>
-<dt>Governing state</dt><dd>${details.governing === null ? faint("none") : html`<a href="${whyHref(view, details.governing)}"><code>${details.governing.slice(0, 16)}…</code></a>${details.mark !== null && html`, signed ${time(details.mark.created_at)}`}`}</dd>
+<dt>Newest signed state</dt><dd>${details.governing === null ? faint("none") : html`<a href="${whyHref(view, details.governing)}"><code>${details.governing.slice(0, 16)}…</code></a>${details.mark !== null && html`, signed ${time(details.mark.created_at)}`}`}</dd>
 <dt>Announcement</dt><dd>${details.announcement === null ? faint("none is served") : html`<a href="${whyHref(view, details.announcement)}"><code>${details.announcement.slice(0, 16)}…</code></a>`}</dd>
 <dt>Maintainers</dt><dd><ul>${details.standings
   .slice(0, shownStandings)

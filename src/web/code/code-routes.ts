@@ -9,6 +9,7 @@ import type { ReadingRoom } from "../../git/reading/reading-room.js";
 import {
   type Document,
   isReading,
+  onlyToRead,
   type Route,
   type RouteRequest,
   sendDocument,
@@ -78,7 +79,6 @@ export function codeRoutes(
   const isStream = ({ localPath }: RouteRequest): boolean => /^\/[^/]+\/[^/]+\/(?:raw|archive)\//.test(localPath);
   const answer = async (request: RouteRequest, response: ServerResponse): Promise<void> => {
     const here = site();
-    if (!isReading(request)) return notAllowed(response);
     const asked = askedFor(request.localPath);
     if (!asked) return sendDocument(request, response, missingRepositoryPage(here));
     if (!rates.takePage(request.ip)) return sendDocument(request, response, tryLaterPage(here, 429, retryAfterSeconds));
@@ -95,8 +95,8 @@ export function codeRoutes(
           redirect(response, `${site().basePath}${redirectOf(request.localPath) ?? ""}${queryOf(request)}`),
       },
     ],
-    streams: [{ matches: (request) => isStream(request) && isCodePage(request), handle: answer }],
-    pages: [{ matches: isCodePage, handle: answer }],
+    streams: [onlyToRead({ matches: (request) => isStream(request) && isCodePage(request), handle: answer })],
+    pages: [onlyToRead({ matches: isCodePage, handle: answer })],
   };
 }
 
@@ -107,12 +107,6 @@ function queryOf({ message }: RouteRequest): string {
 
 function redirect(response: ServerResponse, location: string): void {
   response.writeHead(302, { Location: location, "Cache-Control": "no-cache", "Content-Length": 0 }).end();
-}
-
-function notAllowed(response: ServerResponse): void {
-  const body = "pages answer GET and HEAD\n";
-  const headers = { Allow: "GET, HEAD", "Content-Type": "text/plain; charset=utf-8" };
-  response.writeHead(405, { ...headers, "Content-Length": Buffer.byteLength(body) }).end(body);
 }
 
 async function send(
@@ -229,8 +223,11 @@ async function pageOf(
     case "compare": {
       const [one, other] = (comparedOf(segments) ?? []).map((part) => placeOf(found.table, part));
       if (!one || !other) return "missing";
-      return await reachedPlace(looking, one, () =>
-        reachedPlace(looking, other, () => comparePage(looking, one, other)),
+      return await reachedPlace(looking, one, (isOneProposal) =>
+        reachedPlace(looking, other, (isOtherProposal) => {
+          const proposed = [...(isOneProposal ? [one.commit] : []), ...(isOtherProposal ? [other.commit] : [])];
+          return comparePage(looking, one, other, proposed);
+        }),
       );
     }
     case "archive": {

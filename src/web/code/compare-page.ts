@@ -1,9 +1,10 @@
 // `/compare/<a>...<b>`: what b has that a has not, commit by commit, and as one change since they parted.
 
+import type { Oid } from "../../nostr/nip34.js";
 import { counted, foreign, html } from "../html.js";
 import { asksForSplit, diffView } from "./diff-view.js";
 import { commitUrl, repositoryFrame } from "./frame.js";
-import { type Looking, oidLink, type Shown, sorryPage } from "./looking.js";
+import { type Looking, oidLink, proposalNote, type Shown, sorryPage } from "./looking.js";
 import type { Place } from "./paths.js";
 
 const shownCommits = 100;
@@ -18,7 +19,13 @@ export function comparedOf(segments: readonly Buffer[]): readonly [Buffer[], Buf
   return other === "" ? undefined : [split(text.slice(0, at)), split(other)];
 }
 
-export async function comparePage(looking: Looking, one: Place, other: Place): Promise<Shown> {
+/** `proposed`: those of the two that only a pull request reaches. */
+export async function comparePage(
+  looking: Looking,
+  one: Place,
+  other: Place,
+  proposed: readonly Oid[],
+): Promise<Shown> {
   const { room, found, visitor, root, site, query, painter } = looking;
   const { repository } = found;
   if (one.path.length > 0 || other.path.length > 0) return "missing";
@@ -43,7 +50,7 @@ export async function comparePage(looking: Looking, one: Place, other: Place): P
   return repositoryFrame(site, found, {
     tab: "branches",
     title,
-    main: html`<section><h2>${foreign(title, 130)}</h2>
+    main: html`${proposed.map((oid) => proposalNote(oid.slice(0, 8)))}<section><h2>${foreign(title, 130)}</h2>
 <p class="quiet">${counted(lines.length, "commit", "commits")}${hasMore && " and more"} since they parted at ${oidLink(root, base.value)}. <a href="${root}/compare/${other.inAddress}...${one.inAddress}">The other way round</a>.</p>
 ${lines.length > 0 && html`<ol class="list">${lines.map(({ oid, subject, author }) => html`<li><a class="title" href="${commitUrl(root, oid)}">${foreign(subject || "(no message)", 160)}</a> <span class="quiet">${foreign(author, 60)}</span> ${oidLink(root, oid)}</li>`)}</ol>`}</section>
 ${view}`,

@@ -98,5 +98,5 @@ export function pager(address: string, page: number, hasMore: boolean, words: re
 }
 
 /** Commits that only a pull request reaches are nobody's branch. */
-export const proposalNote = (): Html =>
-  html`<p class="note">No branch and no tag has this commit: it comes from a pull request.</p>`;
+export const proposalNote = (which = "this commit"): Html =>
+  html`<p class="note">No branch and no tag has ${which}: it comes from a pull request.</p>`;
