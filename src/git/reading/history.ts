@@ -173,6 +173,17 @@ export async function countCommits(repository: GitRepository, commit: Oid, most:
   return end === "late" ? late : { ok: true, value: Number(bytes.toString("latin1")) || 0 };
 }
 
+/** Of one commit without those before it. */
+export async function storedBytes(repository: GitRepository, commit: Oid): Promise<InTime<number>> {
+  const { bytes, end } = await runForText(
+    repository,
+    ["rev-list", "--disk-usage", "--objects", "--no-walk", "--stdin"],
+    revisions([commit], []),
+    { maxBytes: 100 },
+  );
+  return end === "late" ? late : { ok: true, value: Number(bytes.toString("latin1")) || 0 };
+}
+
 /** Commits that only the other reaches, and that only the base reaches. */
 export interface Apart {
   readonly ahead: number;

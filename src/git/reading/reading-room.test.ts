@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -240,6 +241,19 @@ describe("reading room", () => {
     const room = new ReadingRoom(systemClock);
     const looked = await room.reachedOf(repository, head.tip, [many, tip, "0".repeat(40) as Oid], visitor);
     assert.deepEqual(looked, { ok: true, value: new Set([tip]) });
+    await room.close();
+  });
+
+  it("what a commit's files take is told without those before it", async () => {
+    const { repository, tip } = await repositoryWith("Large", randomBytes(40_000).toString("hex"));
+    const second = await commitTo(repository, "Small", "x\n", tip);
+    const room = new ReadingRoom(systemClock);
+    const stored = async (commit: Oid): Promise<number> => {
+      const looked = await room.storedBytes(repository, commit, visitor);
+      return looked.ok ? looked.value : Number.NaN;
+    };
+    const [large, small] = [await stored(tip), await stored(second.tip)];
+    assert.ok(large > 40_000 && large < 80_000 && small > 0 && small < 1_000, `${large} ${small}`);
     await room.close();
   });
 

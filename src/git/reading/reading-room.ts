@@ -7,30 +7,16 @@ import { Turns } from "../../base/budget/turns.js";
 import type { Clock } from "../../base/clock.js";
 import { KeptValues } from "../../base/kept-values.js";
 import type { Oid } from "../../nostr/nip34.js";
-import type { JobLimits } from "../launcher.js";
 import type { RefTable } from "../ref-tables.js";
 import type { GitRepository } from "../repository.js";
-import { checkedOid } from "../run.js";
 import { type Blame, readBlame } from "./blame.js";
 import { type Diff, emptyTree, readDiff } from "./diff.js";
 import { type FileList, listFiles } from "./files.js";
 import * as history from "./history.js";
 import { ObjectReader, type ReadObject } from "./object-reader.js";
 import { type Commit, commitOf, Folder, type TreeEntry } from "./objects.js";
-
-/** Somebody who reads a page. */
-export interface Visitor {
-  readonly ip: string;
-  readonly signal: AbortSignal;
-  /** Asked before git is run; false: this visitor has asked for too much lately. */
-  readonly mayStartGit: () => boolean;
-}
-
-/** `busy`: more people ask than the queue holds. `too-many`: this visitor asks too often. `late`: git had no time for it. */
-export type Refused = "busy" | "too-many" | "late";
-export type Looked<Value> =
-  | { readonly ok: true; readonly value: Value }
-  | { readonly ok: false; readonly code: Refused };
+import { Streams } from "./streams.js";
+import type { Looked, Visitor } from "./visitor.js";
 
 const keptObjectBytes = 48 * 2 ** 20;
 const keptAnswerBytes = 24 * 2 ** 20;
@@ -40,12 +26,6 @@ const maxTreeBytes = 8 * 2 ** 20;
 const maxDepth = 200;
 /** Of what is small enough to be shown; more is read for /raw, and not kept. */
 const maxKeptBlobBytes = 2 ** 20;
-
-/** Of files and archives that are passed on as git reads them, as fast as their readers take them. */
-const streams = { total: 6, perRepository: 4, perIp: 2, maxQueued: 16, keptForOthers: 2 };
-const streamLimits = { wallClockMs: 15 * 60_000, memoryBytes: 768 * 2 ** 20, niceness: 10 };
-/** Packing is work, not only reading: a tree made to be endless is given up. */
-const archiveLimits = { ...streamLimits, cpuSeconds: 60 };
 
 /** What git had no time for is asked again after this: it may be as slow as before, or the disk was busy. */
 const askedAgainMs = 30_000;
@@ -81,7 +61,7 @@ export class ReadingRoom {
   readonly #tips = new WeakMap<RefTable, Tips>();
   readonly #underWay = new Map<string, Promise<Looked<unknown>>>();
   readonly #turns = new Turns(() => places);
-  readonly #streams = new Turns(() => streams);
+  readonly streams = new Streams();
 
   constructor(readonly clock: Clock) {
     this.#reader = new ObjectReader(clock);
@@ -138,52 +118,10 @@ export class ReadingRoom {
     return this.object(repository, oid, maxBytes);
   }
 
-  /** Passes on a file of any size; false: `send` said so, or git failed. */
-  streamBlob(
-    repository: GitRepository,
-    oid: Oid,
-    visitor: Visitor,
-    send: (piece: Buffer) => Promise<boolean>,
-  ): Promise<Looked<boolean>> {
-    return this.#stream(repository, ["cat-file", "blob", checkedOid(oid)], streamLimits, visitor, send);
-  }
-
-  /** All files of a commit in one; `prefix`: the folder they stand in, of plain signs. */
-  streamArchive(
-    repository: GitRepository,
-    commit: Oid,
-    format: "tar.gz" | "zip",
-    prefix: string,
-    visitor: Visitor,
-    send: (piece: Buffer) => Promise<boolean>,
-  ): Promise<Looked<boolean>> {
-    const args = ["archive", `--format=${format}`, `--prefix=${prefix}`, checkedOid(commit)] as const;
-    return this.#stream(repository, args, archiveLimits, visitor, send);
-  }
-
-  async #stream(
-    repository: GitRepository,
-    args: readonly [string, ...string[]],
-    limits: JobLimits,
-    { ip, signal, mayStartGit }: Visitor,
-    send: (piece: Buffer) => Promise<boolean>,
-  ): Promise<Looked<boolean>> {
-    if (!mayStartGit()) return { ok: false, code: "too-many" };
-    const release = await this.#streams.acquire({ repository: repository.address.key, ip }, signal);
-    if (!release) return { ok: false, code: "busy" };
-    try {
-      await repository.ready();
-      const { directory, context } = repository;
-      const job = await context.git.start(args, { directory, limits, signal });
-      for await (const piece of job.stdout as AsyncIterable<Buffer>) {
-        if (await send(piece)) continue;
-        job.end();
-        return { ok: true, value: false };
-      }
-      return { ok: true, value: (await job.exit).code === 0 };
-    } finally {
-      release();
-    }
+  /** What the files of a commit take on disk, as git keeps them. */
+  storedBytes(repository: GitRepository, commit: Oid, visitor: Visitor): Promise<Looked<number>> {
+    const read = () => history.storedBytes(repository, commit);
+    return this.#inTime(repository, `stored ${commit}`, visitor, read);
   }
 
   log(repository: GitRepository, question: history.LogQuestion, visitor: Visitor): Promise<Looked<history.LogPage>> {

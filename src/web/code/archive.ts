@@ -4,7 +4,9 @@ import type { ServerResponse } from "node:http";
 import type { Clock } from "../../base/clock.js";
 import { writeChunk } from "../../git/http-body.js";
 import { isKnownTag, type RouteRequest } from "../../http/routes.js";
-import type { Looking, Shown } from "./looking.js";
+import { bytes, html } from "../html.js";
+import { cloneUrl } from "../layout.js";
+import { type Looking, type Shown, sorryPage } from "./looking.js";
 import type { Place } from "./paths.js";
 import { idleMs, rawHeaders } from "./raw.js";
 
@@ -27,6 +29,23 @@ const plainName = (text: string): string =>
     .replace(/[^A-Za-z0-9._-]+/g, "-")
     .slice(0, 80)
     .replace(/^[-.]+/, "") || "files";
+
+/**
+ * A download that ends in the middle says nothing. git stores files about as small as an archive has them, and tells that at
+ * once; a repository that is smaller as a whole is not asked. Where that is not known, the stream itself finds out.
+ */
+async function isKnownTooLarge({ room, found, visitor }: Looking, { commit }: Place): Promise<boolean> {
+  const { counters } = found.row;
+  if (counters.bytes + counters.pullRequestBytes <= maxArchiveBytes) return false;
+  const stored = await room.storedBytes(found.repository, commit, visitor);
+  return stored.ok && stored.value > maxArchiveBytes;
+}
+
+function tooLargePage(looking: Looking, { inAddress }: Place): Shown {
+  const address = cloneUrl(looking.site, looking.found.name);
+  const sentence = html`The files of this commit take more than the ${bytes(maxArchiveBytes)} that an archive may have. Clone it instead: <code>git clone --depth 1 ${address}</code>.`;
+  return sorryPage(looking, "code", inAddress, 403, "Too large for an archive", sentence);
+}
 
 /** Answers by itself; a value: nothing was sent yet. */
 export async function sendArchive(
@@ -52,6 +71,7 @@ export async function sendArchive(
     response.writeHead(304, headers).end();
     return "sent";
   }
+  if (await isKnownTooLarge(looking, place)) return tooLargePage(looking, place);
   if (request.method === "HEAD") {
     response.writeHead(200, headers).end();
     return "sent";
@@ -62,7 +82,7 @@ export async function sendArchive(
     sent += piece.length;
     return sent <= maxArchiveBytes && (await writeChunk(response, piece, clock, idleMs));
   };
-  const looked = await room.streamArchive(found.repository, place.commit, format, `${name}/`, visitor, send);
+  const looked = await room.streams.archive(found.repository, place.commit, format, `${name}/`, visitor, send);
   if (!looked.ok) return looked.code;
   if (looked.value) response.end();
   // Broken off, so that nobody takes a part for the whole.

@@ -2,7 +2,7 @@
 // branch.
 
 import type { Apart } from "../../git/reading/history.js";
-import type { Refused } from "../../git/reading/reading-room.js";
+import type { Refused } from "../../git/reading/visitor.js";
 import { isOid, type Oid, type RefName } from "../../nostr/nip34.js";
 import { count, counted, foreign, type Html, type HtmlValue, html, time } from "../html.js";
 import { faint, section, stackTable, tag } from "../pieces.js";

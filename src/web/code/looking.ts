@@ -1,7 +1,8 @@
 // What every code page is given, what it may answer, and the pieces they share: the branch picker, the path above a file,
 // the line of a commit.
 
-import type { ReadingRoom, Refused, Visitor } from "../../git/reading/reading-room.js";
+import type { ReadingRoom } from "../../git/reading/reading-room.js";
+import type { Refused, Visitor } from "../../git/reading/visitor.js";
 import type { Document } from "../../http/routes.js";
 import { foreign, type Html, html, time } from "../html.js";
 import type { Site } from "../layout.js";

@@ -90,7 +90,7 @@ export async function sendRaw(
     if (!response.headersSent) describe(piece);
     return request.method !== "HEAD" && (await writeChunk(response, piece, clock, idleMs));
   };
-  const looked = await room.streamBlob(found.repository, entry.oid, visitor, send);
+  const looked = await room.streams.blob(found.repository, entry.oid, visitor, send);
   if (!looked.ok) return looked.code;
   if (looked.value || request.method === "HEAD") response.end();
   else response.destroy();

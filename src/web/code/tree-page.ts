@@ -3,7 +3,7 @@
 import type { LastChange } from "../../git/reading/history.js";
 import { canBeAsked } from "../../git/reading/history.js";
 import { type Commit, type Folder, isBinary, type TreeEntry } from "../../git/reading/objects.js";
-import type { Looked } from "../../git/reading/reading-room.js";
+import type { Looked } from "../../git/reading/visitor.js";
 import { count, counted, foreign, type Html, html, time } from "../html.js";
 import { htmlOfMany } from "../long-markup.js";
 import { commitUrl, repositoryFrame } from "./frame.js";

@@ -1,7 +1,7 @@
 // What git says of proposals: which of them the default branch has already, whoever said so or not; and what one of them
 // changes, against where it began.
 
-import type { Looked } from "../../git/reading/reading-room.js";
+import type { Looked } from "../../git/reading/visitor.js";
 import type { Oid } from "../../nostr/nip34.js";
 import type { Looking } from "../code/looking.js";
 import { startPlace } from "../code/paths.js";
