@@ -12,6 +12,8 @@ const files = isEveryFault ? 100_000 : 3_000;
 const lines = isEveryFault ? 200_000 : 130_000;
 const number = (value: number): string => value.toLocaleString("en");
 const depth = 150;
+/** So long that a folder of 40,000 is larger than what is read of one. */
+const wideName = (index: number): string => `${String(index).padStart(6, "0")}-${"n".repeat(200)}`;
 
 const data = (content: string): string => `data ${Buffer.byteLength(content)}\n${content}\n`;
 const seen = (page: string): string => page.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ");
@@ -39,6 +41,7 @@ describe("large code pages", { timeout: 600_000 }, () => {
     const head = (message: string): string =>
       `commit refs/heads/main\ncommitter A <a@b> 1700000000 +0000\n${data(message)}`;
     const names = Array.from({ length: files }, (_, index) => `M 100644 :1 many/f${index}\n`).join("");
+    const wide = Array.from({ length: 40_000 }, (_, index) => `M 100644 :1 wide/${wideName(index)}\n`).join("");
     const deep = `${Array.from({ length: depth }, (_, index) => `d${index}`).join("/")}/end.txt`;
     const input = [
       `blob\nmark :1\n${data("same\n")}`,
@@ -47,6 +50,7 @@ describe("large code pages", { timeout: 600_000 }, () => {
       `${head("Begin")}M 100644 :1 a\nM 100644 :2 long.txt\nM 100644 :1 ${deep}\n\n`,
       `${head("Many files")}${names}\n`,
       `${head("Every line")}M 100644 :3 long.txt\n\n`,
+      `${head("Wide").replace("main", "wide")}${wide}\n`,
     ].join("");
     const done = await runProgram("git", ["fast-import", "--quiet", "--force"], { cwd: folder, input });
     assert.equal(done.code, 0, done.stderr);
@@ -54,9 +58,10 @@ describe("large code pages", { timeout: 600_000 }, () => {
     await world.publish(owner, 30618, [
       ["d", "large"],
       ["refs/heads/main", tip],
+      ["refs/heads/wide", await world.git(folder, "rev-parse", "wide")],
       ["HEAD", "ref: refs/heads/main"],
     ]);
-    await world.git(folder, "push", "--quiet", url, "main");
+    await world.git(folder, "push", "--quiet", url, "main", "wide");
   });
   after(() => world.close());
 
@@ -69,6 +74,15 @@ describe("large code pages", { timeout: 600_000 }, () => {
     const found = await page("/find/main?q=many/f277");
     assert.ok(found.length < 100_000 && found.includes("/blob/main/many/f2771"));
     await page("");
+  });
+
+  test("threat 33: a folder too wide to be shown says so, and its files can be read", async () => {
+    assert.match(seen(await page("/tree/wide/wide")), /more entries than a page can show/);
+    for (const index of [0, 23_456, 39_999]) {
+      assert.match(seen(await page(`/blob/wide/wide/${wideName(index)}`)), /same/);
+      assert.equal(await page(`/raw/wide/wide/${wideName(index)}`), "same\n");
+    }
+    assert.equal((await ask(`/blob/wide/wide/${wideName(40_000)}`)).status, 404);
   });
 
   test("a change of very many files or lines is shown up to its bounds, and says so", async () => {

@@ -10,7 +10,7 @@ export interface TreeEntry {
   readonly oid: Oid;
 }
 
-const kindOfMode = (mode: string): TreeEntry["kind"] => {
+export const kindOfMode = (mode: string): TreeEntry["kind"] => {
   switch (mode) {
     case "40000":
     case "040000":

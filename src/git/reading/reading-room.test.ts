@@ -244,6 +244,32 @@ describe("reading room", () => {
     await room.close();
   });
 
+  it("a file of a folder too wide to be shown is found all the same", async () => {
+    const { repository, blob } = await repositoryWith("Begin");
+    const nameOf = (index: number): string => `${String(index).padStart(6, "0")}-${"n".repeat(200)}`;
+    const lines = Array.from({ length: 40_000 }, (_, index) => `100755 blob ${blob}\t${nameOf(index)}\n`);
+    const wide = (await run(repository, ["mktree"], lines.join(""))) as Oid;
+    const root = (await run(repository, ["mktree"], `040000 tree ${wide}\twide\n`)) as Oid;
+    const room = new ReadingRoom(systemClock);
+    assert.equal(await room.folder(repository, wide), "too-large");
+    const at = (...path: string[]) =>
+      room.entryAt(
+        repository,
+        root,
+        path.map((name) => Buffer.from(name)),
+        visitor,
+      );
+    for (const index of [0, 23_456, 39_999]) {
+      const name = nameOf(index);
+      const entry = { kind: "program", name: Buffer.from(name), oid: blob };
+      assert.deepEqual(await at("wide", name), { ok: true, value: entry });
+    }
+    for (const name of [nameOf(40_000), "n", ""])
+      assert.deepEqual(await at("wide", name), { ok: true, value: undefined });
+    assert.deepEqual(await at("wide", nameOf(1), "x"), { ok: true, value: undefined });
+    await room.close();
+  });
+
   it("what a commit's files take is told without those before it", async () => {
     const { repository, tip } = await repositoryWith("Large", randomBytes(40_000).toString("hex"));
     const second = await commitTo(repository, "Small", "x\n", tip);

@@ -11,7 +11,7 @@ import type { RefTable } from "../ref-tables.js";
 import type { GitRepository } from "../repository.js";
 import { type Blame, readBlame } from "./blame.js";
 import { type Diff, emptyTree, readDiff } from "./diff.js";
-import { type FileList, listFiles } from "./files.js";
+import { type FileList, findEntry, listFiles } from "./files.js";
 import * as history from "./history.js";
 import { ObjectReader, type ReadObject } from "./object-reader.js";
 import { type Commit, commitOf, Folder, type TreeEntry } from "./objects.js";
@@ -102,16 +102,34 @@ export class ReadingRoom {
   }
 
   /** The entry at a path below a commit's root; undefined: there is none. */
-  async entryAt(repository: GitRepository, root: Oid, path: readonly Buffer[]): Promise<TreeEntry | undefined> {
-    if (path.length > maxDepth) return undefined;
-    let entry: TreeEntry | undefined = { kind: "folder", name: Buffer.alloc(0), oid: root };
+  async entryAt(
+    repository: GitRepository,
+    root: Oid,
+    path: readonly Buffer[],
+    visitor: Visitor,
+  ): Promise<Looked<TreeEntry | undefined>> {
+    const nothing = { ok: true, value: undefined } as const;
+    if (path.length > maxDepth) return nothing;
+    let entry: TreeEntry = { kind: "folder", name: Buffer.alloc(0), oid: root };
     for (const name of path) {
-      const folder: Folder | "too-large" | undefined =
-        entry?.kind === "folder" ? await this.folder(repository, entry.oid) : undefined;
-      if (!folder || folder === "too-large") return undefined;
-      entry = folder.find(name);
+      const looked: Looked<TreeEntry | undefined> =
+        entry.kind === "folder" ? await this.#entryIn(repository, entry.oid, name, visitor) : nothing;
+      if (!looked.ok || !looked.value) return looked;
+      entry = looked.value;
     }
-    return entry;
+    return { ok: true, value: entry };
+  }
+
+  async #entryIn(
+    repository: GitRepository,
+    tree: Oid,
+    name: Buffer,
+    visitor: Visitor,
+  ): Promise<Looked<TreeEntry | undefined>> {
+    const folder = await this.folder(repository, tree);
+    if (folder !== "too-large") return { ok: true, value: folder?.find(name) };
+    const read = () => findEntry(repository, tree, name);
+    return await this.#inTime(repository, `entry ${tree} ${name.toString("latin1")}`, visitor, read);
   }
 
   blob(repository: GitRepository, oid: Oid, maxBytes = maxKeptBlobBytes): Promise<ReadObject | undefined> {

@@ -16,7 +16,9 @@ const shownAuthor = 18;
 export async function blamePage(looking: Looking, place: Place, isProposal: boolean): Promise<Shown> {
   const { room, found, root, site, visitor, painter } = looking;
   const commit = await room.commit(found.repository, place.commit);
-  const entry = commit && (await room.entryAt(found.repository, commit.tree, place.path));
+  const there = commit && (await room.entryAt(found.repository, commit.tree, place.path, visitor));
+  if (there && !there.ok) return there.code;
+  const entry = there?.value;
   const name = place.path.at(-1);
   if (!entry || !name || entry.kind === "module") return "missing";
   if (entry.kind === "folder") return { redirect: codeUrl(root, "tree", place.inAddress, place.path) };

@@ -17,9 +17,11 @@ export const maxShownBytes = 2 ** 20;
 const maxShownLines = 20_000;
 
 export async function blobPage(looking: Looking, place: Place, isProposal: boolean): Promise<Shown> {
-  const { room, found, root, site, query } = looking;
+  const { room, found, root, site, query, visitor } = looking;
   const commit = await room.commit(found.repository, place.commit);
-  const entry = commit && (await room.entryAt(found.repository, commit.tree, place.path));
+  const there = commit && (await room.entryAt(found.repository, commit.tree, place.path, visitor));
+  if (there && !there.ok) return there.code;
+  const entry = there?.value;
   const name = place.path.at(-1);
   if (!commit || !entry || entry.kind === "module") return "missing";
   if (entry.kind === "folder" || !name) return { redirect: codeUrl(root, "tree", place.inAddress, place.path) };

@@ -177,8 +177,8 @@ async function firstPage(
   const place = startPlace(found.table);
   const commit = place && (await room.commit(found.repository, place.commit));
   if (!place || !commit) return repositoryPage(site, facts, undefined, copies);
-  const tree = await room.entryAt(found.repository, commit.tree, []);
-  const view = tree ? await folderView(looking, place, tree, commit) : "too-large";
+  const tree = { kind: "folder", name: Buffer.alloc(0), oid: commit.tree } as const;
+  const view = await folderView(looking, place, tree, commit);
   const picker = branchPicker(looking, place, "tree");
   if (view === "too-large") {
     const note = html`<p class="note">Its files are too many for a page: <code>git clone</code> has them all.</p>`;

@@ -61,7 +61,9 @@ export async function sendRaw(
 ): Promise<Shown | "sent"> {
   const { room, found, visitor } = looking;
   const commit = await room.commit(found.repository, place.commit);
-  const entry = commit && (await room.entryAt(found.repository, commit.tree, place.path));
+  const there = commit && (await room.entryAt(found.repository, commit.tree, place.path, visitor));
+  if (there && !there.ok) return there.code;
+  const entry = there?.value;
   const name = place.path.at(-1);
   if (!entry || !name || entry.kind === "folder" || entry.kind === "module") return "missing";
   const tag = `"${entry.oid}"`;

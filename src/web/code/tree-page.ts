@@ -128,9 +128,11 @@ ${isCut && html`<p class="quiet">It goes on: <a href="${url}">the whole file</a>
 }
 
 export async function treePage(looking: Looking, place: Place, isProposal: boolean): Promise<Shown> {
-  const { room, found, root, site } = looking;
+  const { room, found, root, site, visitor } = looking;
   const commit = await room.commit(found.repository, place.commit);
-  const entry = commit && (await room.entryAt(found.repository, commit.tree, place.path));
+  const there = commit && (await room.entryAt(found.repository, commit.tree, place.path, visitor));
+  if (there && !there.ok) return there.code;
+  const entry = there?.value;
   if (!commit || !entry) return "missing";
   if (entry.kind === "module") return "missing";
   if (entry.kind !== "folder") return { redirect: codeUrl(root, "blob", place.inAddress, place.path) };
