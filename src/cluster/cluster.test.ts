@@ -116,6 +116,40 @@ test("a look that takes too long is answered from the view and counted; after a 
   assert.deepEqual([failing.staleAnswers, failing.isReady], [1, true]);
 });
 
+test("a machine that gets no requests is ready again when its polls find the database", async () => {
+  const clock = new ManualClock();
+  let look = (): Promise<void> => new Promise(() => undefined);
+  const looks = new Looks(clock, () => look());
+  const slow = looks.upToDate();
+  clock.advance(250);
+  await slow;
+  look = () => Promise.resolve();
+  await looks.poll();
+  clock.advance(60_000);
+  assert.equal(looks.isReady, true, "one slow look, then a quiet minute");
+
+  look = () => Promise.reject(new Error("gone"));
+  await looks.poll();
+  clock.advance(59_999);
+  await looks.poll();
+  assert.equal(looks.isReady, true);
+  clock.advance(1);
+  assert.equal(looks.isReady, false, "the database has been gone for a minute");
+  let ends: () => void = () => undefined;
+  look = () =>
+    new Promise((resolve) => {
+      ends = resolve;
+    });
+  const late = looks.poll();
+  clock.advance(250);
+  ends();
+  await late;
+  assert.equal(looks.isReady, false, "a look that takes too long leaves answers old");
+  look = () => Promise.resolve();
+  await looks.poll();
+  assert.deepEqual([looks.isReady, looks.staleAnswers], [true, 1]);
+});
+
 test("the cluster's time is the database's, whatever the machine's own clock says, and it never jumps", () => {
   const own = new ManualClock(1_700_003_600_000);
   const warned: number[] = [];

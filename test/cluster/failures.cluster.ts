@@ -199,6 +199,24 @@ describe("failures of the database", () => {
     await untilSo("a follows", () => a.store.has(later.id));
   });
 
+  test("a machine that no request comes to is ready again by itself, after a slow look and after a minute without PostgreSQL", async () => {
+    const { open } = cluster();
+    const wire = await Wire.before(postgres.port);
+    closing.push(() => wire.close());
+    let aheadMs = 0;
+    const clock: Clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
+    const a = await open("a", { url: wire.url(), clock });
+    wire.cut();
+    await a.store.upToDate();
+    assert.ok(a.facts.staleAnswers > 0);
+    aheadMs += 61_000;
+    assert.equal(await a.store.isWritable(), false);
+    wire.isCut = false;
+    await untilSo("it is ready", () => a.store.isWritable());
+    aheadMs += 61_000;
+    await untilSo("it is ready a minute later too", () => a.store.isWritable());
+  });
+
   test("a COMMIT whose answer is lost is known by its token, and one that never arrived was not stored", async () => {
     const { open } = cluster();
     const wire = await Wire.before(postgres.port);

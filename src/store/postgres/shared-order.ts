@@ -327,11 +327,9 @@ export class SharedOrder implements Order {
   /** Hints may be lost; this is not. */
   #poll(): void {
     this.#stopPolling = this.parts.clock.after(pollMs, () => {
-      this.#look()
-        .catch(() => undefined)
-        .finally(() => {
-          if (!this.#isClosed && !this.#stopped) this.#poll();
-        });
+      void this.#looks.poll().then(() => {
+        if (!this.#isClosed && !this.#stopped) this.#poll();
+      });
     });
   }
 }
