@@ -403,6 +403,41 @@ describe("failures of a machine", () => {
     );
   });
 
+  for (const [title, grown, limits] of [
+    ["that is shorter than a lost snapshot", 5, { maxLogBytes: 1, snapshotEveryMs: 0 }],
+    ["that has outgrown a lost snapshot", 20, {}],
+  ] as const) {
+    test(`after a failover to a history ${title}, a new machine still finds a snapshot that fits the trimmed log`, async () => {
+      const { open, schema, folder } = cluster();
+      mkdirSync(folder("packs"), { recursive: true });
+      const packs = new DirectoryPackStore(folder("packs"));
+      const a = await open("a", { packs });
+      const kept = eventOf({ content: "kept" });
+      await put(a.store, kept);
+      await a.trim();
+      await postgres.sql(`CREATE TABLE ${schema}.replica AS SELECT * FROM ${schema}.change`);
+      for (let at = 0; at < 10; at++) await put(a.store, eventOf({ content: "lost", at }));
+      await a.trim({ snapshotEveryMs: 0 });
+      await a.close();
+      // The replica takes over; it never got what the second snapshot has.
+      await postgres.sql(`BEGIN; TRUNCATE ${schema}.change; DELETE FROM ${schema}.node;
+        INSERT INTO ${schema}.change SELECT * FROM ${schema}.replica; COMMIT`);
+      rmSync(folder("a"), { recursive: true });
+      const b = await open("b", { packs });
+      for (let at = 0; at < grown; at++) await put(b.store, eventOf({ content: "grown", at }));
+      await untilSo("b has told how far it is", async () => {
+        const rows = await postgres.sql(`SELECT 1 FROM ${schema}.node WHERE applied = ${b.facts.newest}`);
+        return rows.length === 1;
+      });
+      for (let times = 0; times < 3; times++) await b.trim(limits);
+      await b.close();
+      rmSync(folder("b"), { recursive: true });
+      const again = await open("b", { packs });
+      assert.equal(await again.store.has(kept.id), true);
+      assert.equal(again.store.stats.events, 1 + grown);
+    });
+  }
+
   test("a machine whose clock is wrong by an hour changes nothing and is told of", async () => {
     const { open } = cluster();
     const warned: string[] = [];

@@ -4,7 +4,7 @@ import { ClusterRefusal } from "../../cluster/check-database.js";
 import { storedName } from "../../packs/port.js";
 import { judgeMark } from "./claim-packs.js";
 import { judgeView } from "./local-view.js";
-import { planTrim, snapshotName, snapshotOf, type TrimFacts } from "./snapshots.js";
+import { planTrim, snapshotName, snapshotOf, snapshotsToRemove, type TrimFacts } from "./snapshots.js";
 
 const limits = { snapshotEveryMs: 1_000, maxLogBytes: 100 };
 const usual: TrimFacts = {
@@ -42,6 +42,26 @@ test("the log keeps what the newest snapshot and the slowest living machine need
   ];
   for (const [title, facts, expected] of cases) {
     assert.deepEqual(planTrim({ ...usual, ...facts }, limits), expected, title);
+  }
+});
+
+test("the newest two snapshots that fit the log are kept, whatever a lost history left", () => {
+  const fits = (n: number) => ({ n, isInLog: true });
+  const other = (n: number) => ({ n, isInLog: false });
+  const cases: [string, { n: number; isInLog: boolean }[], number[]][] = [
+    ["two that fit stay", [fits(90), fits(80)], []],
+    ["a third goes", [fits(90), fits(80), fits(70)], [70]],
+    ["snapshots of a lost history do not count", [other(200), other(190), fits(90), fits(80), fits(70)], [70]],
+    ["what the log has passed goes", [fits(90), fits(80), other(40)], [40]],
+    ["but two stay", [fits(90), other(40), other(30)], [30]],
+    ["if none fits, two of those the log has passed stay", [other(40), other(30), other(20)], [20]],
+  ];
+  for (const [title, snapshots, expected] of cases) {
+    assert.deepEqual(
+      snapshotsToRemove(snapshots, 50).map(({ n }) => n),
+      expected,
+      title,
+    );
   }
 });
 

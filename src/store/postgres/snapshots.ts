@@ -43,12 +43,34 @@ export async function snapshotsIn(packs: PackStore): Promise<readonly NamedSnaps
   return all.sort((a, b) => b.n - a.n);
 }
 
+export interface KnownSnapshot extends NamedSnapshot {
+  /** The log has exactly that row, so a view can go on from it. */
+  readonly isInLog: boolean;
+}
+
+/** A machine may be fetching the older one. */
+const keptSnapshots = 2;
+
+/**
+ * Newest first. Which snapshots may go: those that fit the log beyond the newest two, and those the log has passed. A snapshot
+ * of another history stays while the log has its number: after a failover an operator may go back. At least two stay. Pure.
+ */
+export function snapshotsToRemove<S extends Pick<KnownSnapshot, "n" | "isInLog">>(
+  snapshots: readonly S[],
+  oldest: number,
+): readonly S[] {
+  const fitting = snapshots.filter(({ isInLog }) => isInLog).slice(0, keptSnapshots);
+  const passed = snapshots.filter(({ isInLog, n }) => !isInLog && n < oldest);
+  const kept = new Set([...fitting, ...passed].slice(0, keptSnapshots));
+  return snapshots.filter((one) => !kept.has(one) && (one.isInLog || one.n < oldest));
+}
+
 export interface TrimFacts {
   /** Numbers of the log's first and last row, and the bytes of all bodies. */
   readonly oldest: number;
   readonly newest: number;
   readonly logBytes: number;
-  /** Of the newest snapshot; undefined when there is none. */
+  /** Of the newest snapshot that fits the log; undefined when there is none. */
   readonly snapshot: number | undefined;
   readonly snapshotAgeMs: number;
   readonly nodes: readonly { readonly applied: number; readonly silentMs: number }[];

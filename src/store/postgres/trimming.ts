@@ -7,7 +7,16 @@ import { type DatabasePlace, Session } from "../../cluster/session.js";
 import type { PackStore } from "../../packs/port.js";
 import type { EngineStore } from "../engine/engine.js";
 import type { ChangeLog } from "./change-log.js";
-import { digestOf, planTrim, snapshotName, snapshotsIn, type TrimFacts, type TrimLimits } from "./snapshots.js";
+import {
+  digestOf,
+  type KnownSnapshot,
+  planTrim,
+  snapshotName,
+  snapshotsIn,
+  snapshotsToRemove,
+  type TrimFacts,
+  type TrimLimits,
+} from "./snapshots.js";
 
 interface TrimParts {
   readonly place: DatabasePlace;
@@ -22,23 +31,30 @@ interface TrimParts {
 }
 
 const usualLimits: TrimLimits = { snapshotEveryMs: 86_400_000, maxLogBytes: 4 * 2 ** 30 };
-/** A machine may be fetching the older one. */
-const keptSnapshots = 2;
-
 /** Answers how many changes were forgotten. */
 export async function trimLog(parts: TrimParts, limits: Partial<TrimLimits>): Promise<number> {
   const wanted = { ...usualLimits, ...limits };
   const session = await Session.open(parts.place, { clock: parts.own, name: "holdfast trim" });
   try {
-    if (planTrim(await factsOf(parts, session), wanted).makesSnapshot) await makeSnapshot(parts);
+    if (planTrim(await factsOf(parts, session), wanted).makesSnapshot) await makeSnapshot(parts, session);
     return await parts.log.trim(session, planTrim(await factsOf(parts, session), wanted).before);
   } finally {
     await session.close();
   }
 }
 
-async function factsOf({ place, log, packs, clock }: TrimParts, session: Session): Promise<TrimFacts> {
-  const [newest] = await snapshotsIn(packs);
+/** Newest first. After a failover there may be some of a history that is lost: no view can go on from them. */
+async function snapshotsBeside({ log, packs }: TrimParts, session: Session): Promise<readonly KnownSnapshot[]> {
+  const known: KnownSnapshot[] = [];
+  for (const snapshot of await snapshotsIn(packs)) {
+    known.push({ ...snapshot, isInLog: (await log.tokenAt(session, snapshot.n)) === snapshot.token });
+  }
+  return known;
+}
+
+async function factsOf(parts: TrimParts, session: Session): Promise<TrimFacts> {
+  const { place, log, clock } = parts;
+  const newest = (await snapshotsBeside(parts, session)).find(({ isInLog }) => isInLog);
   const nodes = await session.rows(
     `SELECT applied, extract(epoch FROM clock_timestamp() - seen) * 1000 FROM ${place.schema}.node`,
   );
@@ -51,7 +67,8 @@ async function factsOf({ place, log, packs, clock }: TrimParts, session: Session
   };
 }
 
-async function makeSnapshot({ store, folder, packs, clock }: TrimParts): Promise<void> {
+async function makeSnapshot(parts: TrimParts, session: Session): Promise<void> {
+  const { store, folder, packs, clock, log } = parts;
   const aside = join(folder, "snapshot-made.part");
   await removeAll(aside);
   try {
@@ -62,7 +79,8 @@ async function makeSnapshot({ store, folder, packs, clock }: TrimParts): Promise
     if (!applied) return;
     const file = join(aside, "events-1.mdb");
     await packs.put(snapshotName({ ...applied, madeMs: clock.nowMs(), digest: await digestOf(file) }), file);
-    for (const { name } of (await snapshotsIn(packs)).slice(keptSnapshots)) await packs.remove(name);
+    const { oldest } = await log.ends(session);
+    for (const { name } of snapshotsToRemove(await snapshotsBeside(parts, session), oldest)) await packs.remove(name);
   } finally {
     await removeAll(aside);
   }
