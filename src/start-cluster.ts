@@ -7,15 +7,16 @@ import { ClosingOrder } from "./base/closing-order.js";
 import { ClusterRefusal } from "./cluster/check-database.js";
 import { Leadership } from "./cluster/leadership.js";
 import { RepositoryLocks } from "./cluster/repository-locks.js";
-import { databasePlace } from "./cluster/session.js";
+import { type DatabasePlace, databasePlace, type Session } from "./cluster/session.js";
 import { counted, createClusterMetrics } from "./cluster-metrics.js";
 import { clusterPlace } from "./config/cluster-place.js";
 import { problemText } from "./config/config.js";
 import { openPackStore } from "./packs/open-pack-store.js";
 import { type Server, type StartParts, startServer } from "./server.js";
 import { identityOf, lockedData, StartRefusal } from "./start-refusal.js";
+import { forgetLongSilent } from "./store/postgres/forgetting.js";
 import { type ClusterStore, openClusterStore } from "./store/postgres/open.js";
-import { watchRuleSettings } from "./store/postgres/rule-settings.js";
+import { forgetSettings, nodesWithSettings, watchRuleSettings } from "./store/postgres/rule-settings.js";
 import { askDatabase, type ClusterStatus, readStatus } from "./store/postgres/status.js";
 import type { Machines } from "./web/status-page.js";
 
@@ -56,7 +57,16 @@ export async function startClusterServer(parts: StartParts): Promise<Server> {
     closing.add("store", () => cluster.close());
     let status: ClusterStatus | undefined;
     const look = async (): Promise<void> => {
-      status = await askDatabase({ url, schema }, own, readStatus);
+      // Asked before the machines: a machine has its row before it tells its settings.
+      const told = await nodesWithSettings(cluster.store);
+      status = await askDatabase({ url, schema }, own, async (session, database) => {
+        if (cluster.epoch !== undefined) await forgetLost(session, database, logger);
+        return readStatus(session, database);
+      });
+      const known = new Set(status?.nodes.map(({ node }) => node));
+      if (cluster.epoch === undefined) return;
+      const forgotten = told.filter((node) => !known.has(node));
+      await forgetSettings(cluster.store, forgotten);
     };
     await look();
     const looking = repeatedly(
@@ -89,6 +99,12 @@ export async function startClusterServer(parts: StartParts): Promise<Server> {
   } catch (error) {
     await closing.close();
     throw error instanceof ClusterRefusal ? new StartRefusal(`${error.message} (${error.code})`) : error;
+  }
+}
+
+async function forgetLost(session: Session, database: DatabasePlace, logger: StartParts["logger"]): Promise<void> {
+  for (const name of await forgetLongSilent(session, database)) {
+    logger.info({ name }, "a machine of the cluster was silent for more than a day and is forgotten");
   }
 }
 

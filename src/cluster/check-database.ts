@@ -17,6 +17,7 @@ export type ClusterRefusalCode =
   | "fsync-off"
   | "no-rights"
   | "two-nodes"
+  | "same-name"
   | "other-cluster"
   | "own-history"
   | "newer-format"

@@ -16,6 +16,8 @@ export interface ClusterLocks {
   readonly leader: LockNumbers;
   /** Held by the machine that has that identity. */
   node(id: string): LockNumbers;
+  /** Held by the machine that people call so. */
+  name(name: string): LockNumbers;
   /** Held by the machine that writes what came for a repository. */
   repository(key: string): LockNumbers;
   /** Shared by those to whom something for a repository is coming. */
@@ -30,6 +32,7 @@ export function clusterLocks(schema: string): ClusterLocks {
     log: `${cluster}, 1`,
     leader: `${cluster}, 2`,
     node: (id) => `${nodes}, ${numberOf(id)}`,
+    name: (name) => `${numberOf(`holdfast ${schema} names`)}, ${numberOf(name)}`,
     repository: (key) => `${numberOf(`holdfast ${schema} repositories`)}, ${numberOf(key)}`,
     atWork: (key) => `${numberOf(`holdfast ${schema} pushes`)}, ${numberOf(key)}`,
   };

@@ -4,10 +4,12 @@
 
 import type { Clock } from "../base/clock.js";
 import { ClusterRefusal } from "./check-database.js";
-import { clusterLocks } from "./locks.js";
+import { clusterLocks, type LockNumbers } from "./locks.js";
 import { type DatabasePlace, lifeSettings, Session } from "./session.js";
 
 const beatMs = 2_000;
+/** A machine whose last beat is older has lost its session. */
+export const aliveSeconds = 10;
 /** A leader that could not beat for this long no longer leads: the database has ended its session, or is about to. */
 const silentMs = 8_000;
 /** The session of a machine that died ends within this. */
@@ -50,7 +52,7 @@ export class NodeLife {
     this.#parts = parts;
   }
 
-  /** Throws a ClusterRefusal when another machine has this identity. */
+  /** Throws a ClusterRefusal when another machine has this identity or this name. */
   static async begin(parts: NodeLifeParts): Promise<NodeLife> {
     const life = new NodeLife(parts);
     await life.#connect();
@@ -91,19 +93,34 @@ export class NodeLife {
   }
 
   async #holdIdentity(session: Session): Promise<void> {
-    const { clock, place, node, name, version, format, applied } = this.#parts;
+    const { place, node, name } = this.#parts;
+    const locks = clusterLocks(place.schema);
+    const twoNodes = `another server with the identity ${node} is running: each machine needs a data directory of its own, not a copy`;
+    await this.#hold(session, locks.node(node), new ClusterRefusal("two-nodes", twoNodes));
+    const sameName = `another machine of the cluster that is called ${name} is running: give each machine an NGIT_NODE_NAME of its own`;
+    await this.#hold(session, locks.name(name), new ClusterRefusal("same-name", sameName));
+    await this.#register(session);
+  }
+
+  async #hold(session: Session, lock: LockNumbers, refusal: ClusterRefusal): Promise<void> {
+    const { clock } = this.#parts;
     const untilMs = clock.monotonicMs() + identityWaitMs;
     for (;;) {
-      const [row] = await session.rows(`SELECT pg_try_advisory_lock(${clusterLocks(place.schema).node(node)})`);
-      if (row?.[0] === "t") break;
-      if (this.#isClosed || clock.monotonicMs() >= untilMs) {
-        throw new ClusterRefusal(
-          "two-nodes",
-          `another server with the identity ${node} is running: each machine needs a data directory of its own, not a copy`,
-        );
-      }
+      const [row] = await session.rows(`SELECT pg_try_advisory_lock(${lock})`);
+      if (row?.[0] === "t") return;
+      if (this.#isClosed || clock.monotonicMs() >= untilMs) throw refusal;
       await new Promise<void>((resolve) => clock.after(retryMs, resolve));
     }
+  }
+
+  /** A machine that was set up anew takes the place of the silent one that had its name. */
+  async #register(session: Session): Promise<void> {
+    const { place, node, name, version, format, applied } = this.#parts;
+    await session.rows(
+      `DELETE FROM ${place.schema}.node
+       WHERE name = $1 AND node <> $2 AND seen < clock_timestamp() - interval '${aliveSeconds} seconds'`,
+      [name, node],
+    );
     await session.rows(
       `INSERT INTO ${place.schema}.node (node, name, version, format, applied) VALUES ($1, $2, $3, $4, $5)
        ON CONFLICT (node) DO UPDATE SET name = $2, version = $3, format = $4, applied = $5,
@@ -143,8 +160,10 @@ export class NodeLife {
        RETURNING extract(epoch FROM clock_timestamp()) * 1000, (SELECT format FROM ${place.schema}.format)`,
       [node, applied()],
     );
-    this.#parts.measured?.(Number(row?.[0]), askedMs);
-    const written = Number(row?.[1]);
+    // It was forgotten while the database did not hear it.
+    if (!row) return this.#register(session);
+    this.#parts.measured?.(Number(row[0]), askedMs);
+    const written = Number(row[1]);
     if (written > format) {
       throw new ClusterRefusal(
         "newer-format",

@@ -473,6 +473,7 @@ describe("refusals at start", () => {
     assert.equal(await refusalOf(open("b", { serverKey: "cd".repeat(32) })), "other-key");
     cpSync(join(folder("a"), "node.json"), join(folder("copied"), "node.json"), { recursive: true });
     assert.equal(await refusalOf(open("copied", { clock: faster(20) })), "two-nodes");
+    assert.equal(await refusalOf(open("namesake", { name: "a", clock: faster(20) })), "same-name");
     const other = cluster();
     assert.equal(await refusalOf(other.open("z", { folder: folder("a") })), "other-cluster");
     const single = await openLmdbStore(folder("single"));

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { SecretKey } from "../../src/nostr/keys.js";
 import type { ClusterStatus } from "../../src/store/postgres/status.js";
 import { holdfast } from "../cli/run.js";
 import { freePort } from "../harness/free-port.js";
@@ -13,7 +14,7 @@ import { Story } from "../harness/grasp-story.js";
 import { newFolder, removeFolder, startInProcess, type TestServer, untilSo } from "../harness/server.js";
 import { TestPostgres } from "./postgres.js";
 import { noS3, TestS3 } from "./s3-server.js";
-import { newFolders, newSchema, serverKey } from "./three-nodes.js";
+import { newFolders, newSchema, openNode, serverKey } from "./three-nodes.js";
 
 let postgres: TestPostgres;
 let s3: TestS3 | undefined;
@@ -135,6 +136,38 @@ test("three machines started with settings alone are one server, and operators s
   });
   assert.equal(offline.code, 1);
   assert.match(offline.stderr, /part of a cluster, and its server does not run: start it/);
+});
+
+test("a machine that was taken away is forgotten by an operator at once, and by the leader after a day", async () => {
+  const settings = await newCluster();
+  const schema = settings.NGIT_DATABASE_SCHEMA ?? "";
+  const one = await start("one", settings);
+  const [two, three] = await Promise.all([start("two", settings), start("three", settings)]);
+  const names = async (): Promise<string[]> => {
+    const { stdout } = await holdfast(["cluster", "status", "--json"], settings);
+    return (JSON.parse(stdout) as ClusterStatus).nodes.map(({ name }) => name);
+  };
+  const alive = await holdfast(["cluster", "forget", "two"], settings);
+  assert.deepEqual([alive.code, /two is alive: stop it first/.test(alive.stderr)], [1, true], alive.stderr);
+  await Promise.all([two.stop(), three.stop()]);
+  const { pubkey } = SecretKey.fromHex(serverKey) ?? assert.fail();
+  const watcher = await openNode(postgres, {
+    ...{ schema, folder: folders.folder(`${schema} watcher`), name: "watcher", serverKey: pubkey, mayLead: false },
+  });
+  closing.push(() => watcher.close());
+  // What a machine leaves that was killed and not stopped.
+  const [gone] = await postgres.sql(`SELECT node FROM ${schema}.node WHERE name = 'three'`);
+  const key = `node-settings:${String(gone?.node)}`;
+  await watcher.store.transact(async (tx) => tx.setRow("meta", key, { name: "three", digests: {} }));
+  await postgres.sql(`UPDATE ${schema}.node SET seen = seen - interval '20 seconds' WHERE name = 'two'`);
+  const forgotten = await holdfast(["cluster", "forget", "two"], settings);
+  assert.equal(forgotten.code, 0, forgotten.stderr);
+  assert.deepEqual(await names(), ["one", "three", "watcher"]);
+  await postgres.sql(`UPDATE ${schema}.node SET seen = seen - interval '25 hours' WHERE name = 'three'`);
+  await untilSo("the leader forgets it", async () => (await names()).join() === "one,watcher");
+  await untilSo("with its settings", async () => (await watcher.store.row("meta", key)) === undefined);
+  const metrics = async (): Promise<string> => (await fetch(`${one.origin}/metrics`)).text();
+  await untilSo("nobody is missed", async () => /^ngit_cluster_nodes\{state="silent"\} 0$/m.test(await metrics()));
 });
 
 test("a machine that cannot take part says why at its start and leaves nothing open", async () => {

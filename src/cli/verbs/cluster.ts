@@ -1,6 +1,6 @@
 // `holdfast cluster …`: several machines as one. `status` asks the database and works wherever that can be reached; `join`
-// makes a server that is alone the beginning of a cluster, `leave` the other way round (cluster-data.ts); `upgrade` ends a
-// rolling upgrade.
+// makes a server that is alone the beginning of a cluster, `leave` the other way round (cluster-data.ts); `forget` takes a
+// machine that is gone off the list; `upgrade` ends a rolling upgrade.
 
 import type { Command } from "commander";
 import { sizeText } from "../../base/text.js";
@@ -15,7 +15,7 @@ import { joining, leaving } from "./cluster-data.js";
 export const cluster: Verb = (program, abilities) => {
   const family = program
     .command("cluster")
-    .description("several machines as one: who takes part, join, leave, upgrade");
+    .description("several machines as one: who takes part, join, leave, forget, upgrade");
   family.addHelpText(
     "after",
     `
@@ -26,6 +26,7 @@ Examples:
   holdfast cluster status --json
   holdfast cluster join        a server that is alone becomes the first machine of a new cluster
   holdfast cluster leave       this machine becomes a server that is alone, with everything the cluster has
+  holdfast cluster forget two  a machine that was taken away is no longer missed
   holdfast cluster upgrade     when every machine runs the new version`,
   );
   verb(family, abilities, "status", "which machines take part, who leads, how far each has come", status);
@@ -37,6 +38,7 @@ Examples:
     "make this machine a server that is alone, with everything the cluster has",
     leaving,
   );
+  forgetVerb(family, abilities);
   verb(family, abilities, "upgrade", "let all machines write the newest form, once each runs the new version", upgrade);
 };
 
@@ -45,17 +47,28 @@ type Work = (abilities: Abilities, config: Config, place: ClusterPlace) => Promi
 function verb(family: Command, abilities: Abilities, name: string, help: string, work: Work): void {
   const command = family.command(name).description(help);
   command.addHelpText("after", `\nExamples:\n  holdfast cluster ${name}\n  holdfast cluster ${name} --json`);
-  answering(command, abilities, async (config) => {
-    if (config.databaseBackend !== "postgres") {
-      throw new CommandFailure(
-        "no cluster is named: set NGIT_DATABASE_BACKEND=postgres, NGIT_DATABASE_URL and NGIT_PACK_STORE",
-        2,
-      );
-    }
-    const place = clusterPlace(config);
-    if (!place.ok) throw new CommandFailure(problemText(place.problem), 2);
-    return await work(abilities, config, place.value);
-  });
+  answering(command, abilities, (config) => work(abilities, config, placeOf(config)));
+}
+
+function placeOf(config: Config): ClusterPlace {
+  if (config.databaseBackend !== "postgres") {
+    throw new CommandFailure(
+      "no cluster is named: set NGIT_DATABASE_BACKEND=postgres, NGIT_DATABASE_URL and NGIT_PACK_STORE",
+      2,
+    );
+  }
+  const place = clusterPlace(config);
+  if (!place.ok) throw new CommandFailure(problemText(place.problem), 2);
+  return place.value;
+}
+
+function forgetVerb(family: Command, abilities: Abilities): void {
+  const command = family
+    .command("forget")
+    .description("take a machine that is gone off the list; the leader does so by itself after a day")
+    .argument("<machine>", "its name, or the beginning of its identity as `status` shows it");
+  command.addHelpText("after", "\nExamples:\n  holdfast cluster forget two\n  holdfast cluster forget 0f3a9c21 --json");
+  answering(command, abilities, (config) => forget(abilities, placeOf(config), String(command.args[0])));
 }
 
 async function status({ clock }: Abilities, _config: Config, place: ClusterPlace): Promise<Answer> {
@@ -91,6 +104,23 @@ const stateOf = ({ isAlive, leads, silentSeconds }: NodeStatus): string => {
   if (!isAlive) return `silent for ${silentSeconds} s`;
   return leads ? "alive, leads" : "alive";
 };
+
+async function forget({ clock }: Abilities, place: ClusterPlace, wanted: string): Promise<Answer> {
+  const [{ askDatabase, readStatus }, { forgetIfSilent, whomToForget }] = await Promise.all([
+    import("../../store/postgres/status.js"),
+    import("../../store/postgres/forgetting.js"),
+  ]);
+  return await askDatabase(place, clock, async (session, where) => {
+    const found = whomToForget((await readStatus(session, where))?.nodes ?? [], wanted);
+    if (!found.ok) throw new CommandFailure(found.message);
+    const forgotten: NodeStatus[] = [];
+    for (const node of found.nodes) if (await forgetIfSilent(session, where, node.node)) forgotten.push(node);
+    const names = forgotten.map(({ name, node }) => `${name} (${node.slice(0, 8)})`).join(", ");
+    if (names === "") throw new CommandFailure(`${wanted} is alive again: stop it first`);
+    const text = `${names}: forgotten. If the machine is started again, it takes part again`;
+    return { json: { ok: true, forgotten: forgotten.map(({ node, name }) => ({ node, name })) }, text };
+  });
+}
 
 async function upgrade({ clock }: Abilities, _config: Config, place: ClusterPlace): Promise<Answer> {
   const { askDatabase, raiseFormat, readStatus } = await import("../../store/postgres/status.js");

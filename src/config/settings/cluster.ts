@@ -19,7 +19,7 @@ export const clusterSettings = {
   }),
   NGIT_NODE_NAME: setting(text(60), {
     fallbackWords: "the machine's host name",
-    help: "For postgres: what this machine is called in `holdfast cluster status`, logs and metrics.",
+    help: "For postgres: what this machine is called in `holdfast cluster status`, logs and metrics. Each machine needs a name of its own.",
   }),
   NGIT_PACK_STORE: setting(packPlace(), {
     help: "For postgres: where all machines keep packs, large files and snapshots. A directory on a file system they share, or a bucket of S3.",

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { ClusterRefusal } from "../../cluster/check-database.js";
 import { storedName } from "../../packs/port.js";
 import { judgeMark } from "./claim-packs.js";
+import { whomToForget } from "./forgetting.js";
 import { judgeView } from "./local-view.js";
 import { planTrim, snapshotName, snapshotOf, snapshotsToRemove, type TrimFacts } from "./snapshots.js";
 
@@ -87,6 +88,30 @@ test("a view is kept only if the log goes on from it", () => {
   assert.equal(judgeView({ ...base, isOfThisFormat: false }), "renew");
   assert.equal(judgeView({ ...base, applied: undefined }), "foreign");
   assert.equal(judgeView({ ...base, applied: undefined, isEmpty: true }), "renew");
+});
+
+test("a silent machine is forgotten by its name or its identity, and a living one never", () => {
+  const node = (id: string, name: string, isAlive: boolean) => ({ node: id.repeat(8), name, isAlive });
+  const [one, two, twoBefore, three] = [
+    node("a", "one", true),
+    node("b", "two", true),
+    node("c", "two", false),
+    node("d", "three", false),
+  ] as const;
+  const all = [one, two, twoBefore, three];
+  assert.deepEqual(whomToForget(all, "three"), { ok: true, nodes: [three] });
+  assert.deepEqual(whomToForget(all, "dddddddd"), { ok: true, nodes: [three] });
+  assert.deepEqual(whomToForget(all, "two"), { ok: true, nodes: [twoBefore] }, "set up anew under its name");
+  const refusals: [string, RegExp][] = [
+    ["one", /^one is alive: stop it first/],
+    ["aaaaaaaa", /is alive/],
+    ["d", /^no machine is called "d": there are one, two, two, three$/],
+    ["four", /no machine is called/],
+  ];
+  for (const [wanted, sentence] of refusals) {
+    const found = whomToForget(all, wanted);
+    assert.match(found.ok ? "" : found.message, sentence, wanted);
+  }
 });
 
 test("a pack store is taken once, and only by the cluster whose mark it carries", () => {

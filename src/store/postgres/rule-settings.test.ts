@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { loadConfig } from "../../config/load.js";
 import { createMemoryStore } from "../memory/memory-store.js";
 import type { Store } from "../port.js";
-import { ruleSettings, settingsApart, watchRuleSettings } from "./rule-settings.js";
+import { forgetSettings, nodesWithSettings, ruleSettings, settingsApart, watchRuleSettings } from "./rule-settings.js";
 
 function configOf(environment: Record<string, string>) {
   const loaded = loadConfig({
@@ -71,6 +71,13 @@ test("a machine warns once about what is set otherwise on another, again when it
     "a: NGIT_MAX_EVENT_BYTES on machine b",
     "b: NGIT_MAX_EVENT_BYTES on machine a",
   ]);
+  await forgetSettings(store, ["b"]);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(
+    await nodesWithSettings(store),
+    ["a", "b"],
+    "a machine that was forgotten and lives tells them again",
+  );
   await b.close();
   assert.equal(await store.row("meta", "node-settings:b"), undefined);
   await a.close();

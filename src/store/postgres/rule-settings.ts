@@ -55,6 +55,21 @@ interface WatchParts {
 
 const prefix = "node-settings:";
 
+/** Machines that told their settings. */
+export async function nodesWithSettings(store: Store): Promise<readonly string[]> {
+  const nodes: string[] = [];
+  for await (const [key] of store.rows("meta", { prefix })) nodes.push(key.slice(prefix.length));
+  return nodes;
+}
+
+/** Of machines that were forgotten: what they were set to concerns nobody. */
+export async function forgetSettings(store: Store, nodes: readonly string[]): Promise<void> {
+  if (nodes.length === 0) return;
+  await store.transact(async (tx) => {
+    for (const node of nodes) tx.deleteRow("meta", prefix + node);
+  });
+}
+
 /** Until it is closed, which takes this machine's row away. */
 export async function watchRuleSettings(parts: WatchParts): Promise<{ close(): Promise<void> }> {
   const { store, node, name, live, warn, failed } = parts;
@@ -77,7 +92,11 @@ export async function watchRuleSettings(parts: WatchParts): Promise<{ close(): P
   };
   const follow = async (commit: Commit): Promise<void> => {
     for (const key of commit.changedKeys("meta")) {
-      if (key.startsWith(prefix)) compare(key, await store.row<NodeSettings>("meta", key));
+      if (!key.startsWith(prefix)) continue;
+      const row = await store.row<NodeSettings>("meta", key);
+      compare(key, row);
+      // It was away so long that the others forgot it. Not awaited: the writer waits for those who follow.
+      if (key === prefix + node && row === undefined) void tell().catch(failed);
     }
   };
   await tell();

@@ -3,6 +3,7 @@
 
 import type { Clock } from "../../base/clock.js";
 import { ClusterRefusal, checkDatabase } from "../../cluster/check-database.js";
+import { aliveSeconds } from "../../cluster/node-life.js";
 import { type DatabasePlace, databasePlace, Session } from "../../cluster/session.js";
 import { ChangeLog } from "./change-log.js";
 
@@ -36,9 +37,6 @@ export interface ClusterStatus {
   readonly database: string;
 }
 
-/** A machine beats every two seconds; one that was silent for so long has lost its session. */
-const silentSeconds = 10;
-
 export async function readStatus(session: Session, place: DatabasePlace): Promise<ClusterStatus | undefined> {
   const { schema, words } = place;
   const [there] = await session.rows("SELECT to_regclass($1) IS NOT NULL", [`${schema}.format`]);
@@ -62,7 +60,7 @@ export async function readStatus(session: Session, place: DatabasePlace): Promis
     logBytes: await log.bytes(session),
     database: words,
     nodes: nodes.map(([node, name, version, reads, applied, silent, started]) => {
-      const isAlive = Number(silent) < silentSeconds;
+      const isAlive = Number(silent) < aliveSeconds;
       return {
         ...{ node: node ?? "", name: name ?? "", version: version ?? "", isAlive },
         format: Number(reads),
