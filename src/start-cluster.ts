@@ -5,9 +5,10 @@ import { Registry } from "prom-client";
 import { repeatedly } from "./base/clock.js";
 import { ClosingOrder } from "./base/closing-order.js";
 import { ClusterRefusal } from "./cluster/check-database.js";
+import { databasePlace } from "./cluster/database-place.js";
 import { Leadership } from "./cluster/leadership.js";
 import { RepositoryLocks } from "./cluster/repository-locks.js";
-import { type DatabasePlace, databasePlace, type Session } from "./cluster/session.js";
+import type { DatabasePlace, Session } from "./cluster/session.js";
 import { counted, createClusterMetrics } from "./cluster-metrics.js";
 import { clusterPlace } from "./config/cluster-place.js";
 import { problemText } from "./config/config.js";
@@ -17,7 +18,7 @@ import { identityOf, lockedData, StartRefusal } from "./start-refusal.js";
 import { forgetLongSilent } from "./store/postgres/forgetting.js";
 import { type ClusterStore, openClusterStore } from "./store/postgres/open.js";
 import { forgetSettings, nodesWithSettings, watchRuleSettings } from "./store/postgres/rule-settings.js";
-import { askDatabase, type ClusterStatus, readStatus } from "./store/postgres/status.js";
+import { type ClusterStatus, inSession, readStatus } from "./store/postgres/status.js";
 import type { Machines } from "./web/status-page.js";
 
 const lookEveryMs = 15_000;
@@ -55,11 +56,12 @@ export async function startClusterServer(parts: StartParts): Promise<Server> {
       },
     });
     closing.add("store", () => cluster.close());
+    const database = databasePlace(url, schema);
     let status: ClusterStatus | undefined;
     const look = async (): Promise<void> => {
       // Asked before the machines: a machine has its row before it tells its settings.
       const told = await nodesWithSettings(cluster.store);
-      status = await askDatabase({ url, schema }, own, async (session, database) => {
+      status = await inSession(database, own, async (session) => {
         if (cluster.epoch !== undefined) await forgetLost(session, database, logger);
         return readStatus(session, database);
       });
@@ -84,13 +86,11 @@ export async function startClusterServer(parts: StartParts): Promise<Server> {
     });
     closing.add("settings", () => settings.close());
     logger.info({ cluster: status?.cluster, node: cluster.node, name, packs: packs.words }, "part of a cluster");
-    const database = databasePlace(url, schema);
-    const locks = database && new RepositoryLocks({ place: database, clock: own, name });
-    await locks?.open();
-    closing.add("repository locks", async () => locks?.close());
+    const locks = new RepositoryLocks({ place: database, clock: own, name });
+    await locks.open();
+    closing.add("repository locks", () => locks.close());
     const server = await startServer({
-      ...{ ...parts, registry, leadership, packs, store: cluster.store, clock: cluster.clock },
-      ...(locks && { locks }),
+      ...{ ...parts, registry, leadership, packs, locks, store: cluster.store, clock: cluster.clock },
       machines: () => status && machinesOf(status, cluster.facts),
     });
     closing.add("server", () => server.close());

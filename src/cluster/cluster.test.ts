@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../base/testing/manual-clock.js";
-import { connectRefusal, type DatabaseFacts, judgeDatabase } from "./check-database.js";
+import { ClusterRefusal, connectRefusal, type DatabaseFacts, judgeDatabase } from "./check-database.js";
 import { ClusterClock } from "./cluster-clock.js";
+import { databasePlace } from "./database-place.js";
 import { Leadership } from "./leadership.js";
 import { clusterLocks } from "./locks.js";
 import { Looks } from "./looks.js";
-import { databasePlace } from "./session.js";
 
 const fit: DatabaseFacts = {
   version: 150_004,
@@ -55,16 +55,32 @@ test("a connection that fails is refused by name and never shows the password", 
 
 test("the URL of the database is read with care", () => {
   const url = databasePlace("postgres://me:p%40ss@db.example.com/events");
-  assert.deepEqual([url?.words, url?.config.password], ["db.example.com:5432/events", "p@ss"]);
-  assert.deepEqual(url?.config.ssl, {});
-  assert.equal(databasePlace("postgres://me@db.example.com/events?sslmode=disable")?.config.ssl, false);
-  assert.equal(databasePlace("postgres://me@127.0.0.1:5433/events")?.config.ssl, false);
-  assert.deepEqual(databasePlace("postgres://me@127.0.0.1/events?sslmode=require")?.config.ssl, {});
-  assert.equal(databasePlace("postgres:///events?host=/run/postgresql")?.config.host, "/run/postgresql");
+  assert.deepEqual([url.words, url.config.password], ["db.example.com:5432/events", "p@ss"]);
+  assert.deepEqual(url.config.ssl, {});
+  assert.equal(databasePlace("postgres://me@db.example.com/events?sslmode=disable").config.ssl, false);
+  assert.equal(databasePlace("postgres://me@127.0.0.1:5433/events").config.ssl, false);
+  assert.deepEqual(databasePlace("postgres://me@127.0.0.1/events?sslmode=require").config.ssl, {});
+  assert.equal(databasePlace("postgres:///events?host=/run/postgresql").config.host, "/run/postgresql");
+  const refusalOf = (url: string, schema?: string): ClusterRefusal => {
+    try {
+      databasePlace(url, schema);
+    } catch (error) {
+      if (error instanceof ClusterRefusal) return error;
+      throw error;
+    }
+    return assert.fail(`${url} was taken`);
+  };
   for (const wrong of ["mysql://a/b", "postgres://host", "nonsense", "postgres:///x"]) {
-    assert.equal(databasePlace(wrong), undefined, wrong);
+    assert.equal(refusalOf(wrong).code, "wrong-url", wrong);
   }
-  assert.equal(databasePlace("postgres://h/x", "drop table"), undefined);
+  assert.match(refusalOf("postgres://h/x", "drop table").message, /^NGIT_DATABASE_SCHEMA must be/);
+  for (const wrong of ["postgres://h:100%pure@db/x", "postgres://h%:x@db/x", "postgres://h@db/x%zz"]) {
+    const { code, message } = refusalOf(wrong);
+    assert.deepEqual([code, /write %25 for %/.test(message), /pure/.test(message)], ["wrong-url", true, false], wrong);
+  }
+  const { code, message } = refusalOf("postgres://h@db/x?sslrootcert=/nowhere/ca.pem");
+  assert.equal(code, "tls");
+  assert.match(message, /"\/nowhere\/ca\.pem".*cannot be read \(ENOENT\): check the path/);
   assert.notEqual(clusterLocks("one").log, clusterLocks("two").log);
 });
 

@@ -1,7 +1,6 @@
 // One session at PostgreSQL. Statements of a session run one after the other, and each has a time of its own: a server that
 // does not answer costs the session, never the caller's patience. No statement is built from what strangers send.
 
-import { readFileSync } from "node:fs";
 import pg from "pg";
 import type { Clock } from "../base/clock.js";
 
@@ -11,40 +10,6 @@ export interface DatabasePlace {
   readonly schema: string;
   /** Host, port and database, without user and password: for people. */
   readonly words: string;
-}
-
-const connectMs = 5_000;
-
-/** Undefined: it is no URL of a PostgreSQL database. Between machines TLS is checked fully unless the URL says `sslmode=disable`. */
-export function databasePlace(url: string, schema = "holdfast"): DatabasePlace | undefined {
-  let parsed: URL;
-  try {
-    parsed = new URL(url);
-  } catch {
-    return undefined;
-  }
-  if (parsed.protocol !== "postgres:" && parsed.protocol !== "postgresql:") return undefined;
-  if (!/^[a-z][a-z0-9_]{0,62}$/.test(schema)) return undefined;
-  const database = decodeURIComponent(parsed.pathname.slice(1));
-  const host = parsed.searchParams.get("host") ?? decodeURIComponent(parsed.hostname).replace(/^\[|\]$/g, "");
-  if (database === "" || host === "") return undefined;
-  const port = Number(parsed.port || 5432);
-  const isHere = host.startsWith("/") || host === "localhost" || host === "::1" || host.startsWith("127.");
-  const mode = parsed.searchParams.get("sslmode") ?? (isHere ? "disable" : "verify-full");
-  const authority = parsed.searchParams.get("sslrootcert");
-  const ssl = mode === "disable" ? false : { ...(authority && { ca: readFileSync(authority, "utf8") }) };
-  const config: pg.ClientConfig = {
-    host,
-    port,
-    database,
-    user: decodeURIComponent(parsed.username) || undefined,
-    password: decodeURIComponent(parsed.password) || undefined,
-    ssl,
-    connectionTimeoutMillis: connectMs,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 3_000,
-  };
-  return { config, schema, words: `${host}:${port}/${database}` };
 }
 
 /**

@@ -77,3 +77,14 @@ test("a file that cannot be read or does not hold what it should is a fault that
     /^NGIT_S3_SECRET_ACCESS_KEY_FILE: .* cannot be read/,
   );
 });
+
+test("the database's URL may name a socket of this machine", () => {
+  const socket = "postgres:///holdfast?host=/run/postgresql";
+  for (const settings of [{ databaseUrl: socket }, { databaseUrl: undefined, databaseUrlFile: fileWith(socket) }]) {
+    const found = clusterPlace({ ...usual, ...settings });
+    assert.equal(found.ok && found.value.url, socket);
+  }
+  for (const wrong of ["postgres:///holdfast", "postgres:///holdfast?host=", "postgres:///hold fast?host=/run"]) {
+    assert.match(faultOf({ databaseUrl: wrong }), /holds no postgres:\/\/ URL/, wrong);
+  }
+});

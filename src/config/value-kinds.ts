@@ -209,8 +209,13 @@ export const origin = (): ValueKind<string> =>
     return isBare ? url.origin : undefined;
   });
 
+/** The host may stand behind it: `postgres:///database?host=/run/postgresql` names a socket of this machine. */
 export const postgresUrl = (): ValueKind<string> =>
-  kindOf("a postgres:// URL", (value) => urlOf(["postgres:", "postgresql:"], value));
+  kindOf("a postgres:// URL", (value) => {
+    const [, scheme, rest] = /^(postgres(?:ql)?:\/\/)(\/.*)$/.exec(value) ?? [];
+    const host = scheme && tryUrl(value)?.searchParams.get("host");
+    return urlOf(["postgres:", "postgresql:"], host ? `${scheme}socket${rest}` : value) && value;
+  });
 
 /** It stands in statements as it is. */
 export const schemaName = (): ValueKind<string> =>

@@ -6,9 +6,9 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { systemClock } from "../../src/base/clock.js";
+import { databasePlace } from "../../src/cluster/database-place.js";
 import { Leadership } from "../../src/cluster/leadership.js";
 import { RepositoryLocks } from "../../src/cluster/repository-locks.js";
-import { databasePlace } from "../../src/cluster/session.js";
 import { DirectoryPackStore } from "../../src/packs/directory.js";
 import { type Moved, type PackStore, PackStoreError } from "../../src/packs/port.js";
 import type { ClusterStore } from "../../src/store/postgres/open.js";
@@ -55,7 +55,6 @@ async function start(name: string, packs: PackStore = new DirectoryPackStore(pac
   });
   const settings = { NGIT_DOMAIN: domain, NGIT_GRASP06_ENABLE: "true" };
   const place = databasePlace(postgres.url(), schema);
-  assert.ok(place);
   const locks = new RepositoryLocks({ place, clock: systemClock, name });
   await locks.open();
   const server = await startInProcess({ store: node.store, clock: node.clock, leadership, packs, locks, settings });

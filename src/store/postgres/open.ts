@@ -2,11 +2,12 @@
 // tables; whose data directory and pack store these are; the identity is ours alone; the view on disk, or a new one; what the log has since.
 
 import { type Clock, repeatedly } from "../../base/clock.js";
-import { ClusterRefusal, checkDatabase } from "../../cluster/check-database.js";
+import { checkDatabase } from "../../cluster/check-database.js";
 import { ClusterClock } from "../../cluster/cluster-clock.js";
+import { databasePlace } from "../../cluster/database-place.js";
 import { nodeIdentity } from "../../cluster/node-identity.js";
 import { NodeLife } from "../../cluster/node-life.js";
-import { databasePlace, Session } from "../../cluster/session.js";
+import { Session } from "../../cluster/session.js";
 import type { PackStore } from "../../packs/port.js";
 import type { EngineStore } from "../engine/engine.js";
 import { openLmdbEngine } from "../lmdb/open.js";
@@ -71,9 +72,6 @@ const trimEveryMs = 3_600_000;
 export async function openClusterStore(parts: ClusterStoreParts): Promise<ClusterStore> {
   const { clock: own, folder, tell = () => undefined, warn = () => undefined } = parts;
   const place = databasePlace(parts.url, parts.schema);
-  if (!place) {
-    throw new ClusterRefusal("wrong-url", "NGIT_DATABASE_URL must be postgres://user:password@host:port/database");
-  }
   await checkDatabase(place, own);
   const session = await Session.open(place, { clock: own, name: "holdfast start" });
   const log = new ChangeLog(place);

@@ -2,9 +2,10 @@
 // status page and the metrics; it changes nothing and works while no server runs here.
 
 import type { Clock } from "../../base/clock.js";
-import { ClusterRefusal, checkDatabase } from "../../cluster/check-database.js";
+import { checkDatabase } from "../../cluster/check-database.js";
+import { databasePlace } from "../../cluster/database-place.js";
 import { aliveSeconds } from "../../cluster/node-life.js";
-import { type DatabasePlace, databasePlace, Session } from "../../cluster/session.js";
+import { type DatabasePlace, Session } from "../../cluster/session.js";
 import { ChangeLog } from "./change-log.js";
 
 export interface NodeStatus {
@@ -80,10 +81,16 @@ export async function askDatabase<T>(
   work: (session: Session, place: DatabasePlace) => Promise<T>,
 ): Promise<T> {
   const place = databasePlace(url, schema);
-  if (!place) {
-    throw new ClusterRefusal("wrong-url", "NGIT_DATABASE_URL must be postgres://user:password@host:port/database");
-  }
   await checkDatabase(place, clock);
+  return inSession(place, clock, work);
+}
+
+/** For a server that runs: it has checked the database at its start. */
+export async function inSession<T>(
+  place: DatabasePlace,
+  clock: Clock,
+  work: (session: Session, place: DatabasePlace) => Promise<T>,
+): Promise<T> {
   const session = await Session.open(place, { clock, name: "holdfast cluster" });
   try {
     return await work(session, place);
