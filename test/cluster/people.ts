@@ -8,6 +8,7 @@ import { runProgram } from "../harness/git-server.js";
 import { Person, type SignedEvent } from "../harness/grasp-people.js";
 import { RelayClient } from "../harness/relay-client.js";
 import { until } from "../harness/server.js";
+import { RefLedger } from "./ref-ledger.js";
 
 /** A machine, or all of them behind one address. */
 export interface Place {
@@ -47,6 +48,24 @@ export async function servedBy(place: Place, ids: readonly string[]): Promise<Se
   }
 }
 
+type Tags = readonly (readonly string[])[];
+
+/** What a served state names that refs do not show. Pure. */
+export function stateProblems(tags: Tags, refs: ReadonlyMap<string, string>): string[] {
+  const problems: string[] = [];
+  for (const [ref = "", oid] of tags) {
+    if (ref.startsWith("refs/") && refs.get(ref) !== oid) {
+      problems.push(`the state names ${ref} at ${oid}, refs show ${refs.get(ref) ?? "nothing"}`);
+    }
+    const head = ref === "HEAD" ? /^ref: (.*)$/.exec(oid ?? "")?.[1] : undefined;
+    if (head !== undefined && !refs.has(head)) problems.push(`the state's HEAD names ${head}, which is not shown`);
+  }
+  return problems;
+}
+
+const oidsIn = (tags: Tags): string[] =>
+  tags.flatMap(([ref = "", oid = ""]) => (ref.startsWith("refs/") && /^[0-9a-f]{40}$/.test(oid) ? [oid] : []));
+
 /** Somebody with one repository, who pushes one commit after the other. */
 export class Pusher {
   readonly person = new Person();
@@ -55,13 +74,16 @@ export class Pusher {
   readonly acknowledged = new Set<string>();
   /** Events whose OK came and that nothing replaces. */
   readonly kept: string[] = [];
+  readonly ledger: RefLedger;
   #clones = 0;
 
   private constructor(
     readonly identifier: string,
     private readonly domain: string,
     readonly source: Source,
-  ) {}
+  ) {
+    this.ledger = new RefLedger(identifier);
+  }
 
   static async make(folder: string, domain: string, identifier: string, seed: number): Promise<Pusher> {
     const source = await Source.make(join(folder, `source-${identifier}`), new Random(seed));
@@ -81,6 +103,7 @@ export class Pusher {
   /** States and pushes the next commit, to two places. Answers what git said; a yes is remembered. */
   async push(stateTo: Place, to: Place): Promise<{ readonly isDone: boolean; readonly said: string }> {
     const tip = await this.source.next();
+    this.ledger.made(tip);
     const tags = [
       ["d", this.identifier],
       ["refs/heads/main", tip],
@@ -92,7 +115,10 @@ export class Pusher {
     this.tips.push(tip);
     const { refs, stderr } = await this.source.push(this.url(to), { "refs/heads/main": tip });
     const isDone = refs.some(({ ok }) => ok);
-    if (isDone) this.acknowledged.add(tip);
+    if (isDone) {
+      this.acknowledged.add(tip);
+      this.ledger.acknowledged(to.origin, tip);
+    }
     return { isDone, said: stderr };
   }
 
@@ -110,11 +136,50 @@ export class Pusher {
 
   /** The tip that a machine shows; undefined when it answers with an error. */
   async shown(place: Place): Promise<string | undefined> {
-    const answer = await fetch(`${this.url(place)}/info/refs?service=git-upload-pack`, {
-      signal: AbortSignal.timeout(answerWithinMs),
-    }).catch(() => undefined);
-    if (answer?.status !== 200) return undefined;
-    return /([0-9a-f]{40}) refs\/heads\/main/.exec(await answer.text())?.[1] ?? "none";
+    const refs = await this.refs(place);
+    return refs && (refs.get("refs/heads/main") ?? "none");
+  }
+
+  /** What a machine advertises; undefined when it answers with an error, or not at all. */
+  async refs(place: Place): Promise<ReadonlyMap<string, string> | undefined> {
+    try {
+      const url = `${this.url(place)}/info/refs?service=git-upload-pack`;
+      const answer = await fetch(url, { signal: AbortSignal.timeout(answerWithinMs) });
+      if (answer.status !== 200) return undefined;
+      const lines = (await answer.text()).matchAll(/([0-9a-f]{40}) (refs\/[^\0\n]*)/g);
+      return new Map([...lines].map(([, oid = "", ref = ""]) => [ref, oid]));
+    } catch {
+      // A machine that is killed while it answers.
+      return undefined;
+    }
+  }
+
+  /** The state that a machine serves, none, or undefined when it does not answer. */
+  async state(place: Place): Promise<SignedEvent | "none" | undefined> {
+    const client = await RelayClient.connect(place.origin.replace("http", "ws")).catch(() => undefined);
+    if (!client) return undefined;
+    try {
+      const late = new Promise<undefined>((resolve) => {
+        client.socket.once("close", () => resolve(undefined));
+        setTimeout(() => resolve(undefined), answerWithinMs).unref();
+      });
+      const filter = { kinds: [30618], authors: [this.person.pubkey], "#d": [this.identifier] };
+      const heard = await Promise.race([client.ask("state", filter), late]);
+      if (heard?.end[0] !== "EOSE") return undefined;
+      return (heard.events[0] as SignedEvent | undefined) ?? "none";
+    } finally {
+      client.socket.terminate();
+    }
+  }
+
+  /** Writes down what a machine shows now: its state, then its refs, which must not be behind that state. */
+  async observe(place: Place): Promise<void> {
+    const readState = this.ledger.reading(place.origin, "state");
+    const state = await this.state(place);
+    if (state !== undefined) readState(state === "none" ? state : (oidsIn(state.tags)[0] ?? "none"));
+    const readRefs = this.ledger.reading(place.origin, "refs");
+    const tip = await this.shown(place);
+    if (tip !== undefined) readRefs(tip);
   }
 
   /** Whether that tip may be the one: nothing that was acknowledged is lost. */
@@ -144,18 +209,32 @@ export class Pusher {
       const lost = this.kept.filter((id) => !answers.has(id));
       if (lost.length > 0)
         found.push(`${this.identifier}: ${lost.length} acknowledged events are not on machine ${index}`);
-      found.push(...(await this.cloneProblems(machine, folder)));
+      const state = await this.state(machine);
+      const refs = await this.refs(machine);
+      const tags = state === undefined || state === "none" ? [] : state.tags;
+      const untrue = refs ? stateProblems(tags, refs) : ["refs are not answered"];
+      found.push(...untrue.map((problem) => `${this.identifier}: machine ${index}: ${problem}`));
+      if (state === undefined || (state === "none" && this.acknowledged.size > 0)) {
+        found.push(`${this.identifier}: machine ${index} serves no state`);
+      }
+      found.push(...(await this.cloneProblems(machine, folder, oidsIn(tags))));
     }
     return found;
   }
 
-  async cloneProblems(machine: Place, under: string): Promise<string[]> {
+  /** `named`: objects that a clone must hold. */
+  async cloneProblems(machine: Place, under: string, named: readonly string[] = []): Promise<string[]> {
     if (this.acknowledged.size === 0) return [];
     const folder = join(under, `clone-${this.identifier}-${this.#clones++}`);
     const clone = await runProgram("git", ["clone", "-q", "--bare", this.url(machine), folder], { cwd: "/" });
     if (clone.code !== 0) return [`${this.identifier}: a clone failed: ${clone.stderr}`];
     const fsck = await runProgram("git", ["fsck", "--connectivity-only"], { cwd: folder });
+    const problems = fsck.code === 0 ? [] : [`${this.identifier}: a clone is not sound: ${fsck.stderr}`];
+    for (const oid of named) {
+      const { code } = await runProgram("git", ["cat-file", "-e", oid], { cwd: folder });
+      if (code !== 0) problems.push(`${this.identifier}: the state names ${oid}, and a clone lacks it`);
+    }
     await runProgram("rm", ["-rf", folder], { cwd: "/" });
-    return fsck.code === 0 ? [] : [`${this.identifier}: a clone is not sound: ${fsck.stderr}`];
+    return problems;
   }
 }

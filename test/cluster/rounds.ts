@@ -1,5 +1,6 @@
 // Rounds of faults on a cluster under load: machines are killed and paused, PostgreSQL and the pack store go away. After each
-// round every machine must have everything that was acknowledged, and all of them the same.
+// round every machine must have everything that was acknowledged, all of them the same, and each must serve what its states
+// name. All the time what a machine shows of a ref, in its state and in its refs, must only go forward.
 
 import { rename } from "node:fs/promises";
 import { setTimeout as last } from "node:timers/promises";
@@ -93,6 +94,7 @@ export const clusterFaults: readonly ClusterFault[] = [
 ];
 
 const pushers = 3;
+const betweenLooksMs = 100;
 
 export class ClusterRounds {
   private constructor(
@@ -129,7 +131,13 @@ export class ClusterRounds {
         await pusher.say(place(), `${pusher.tips.length}`);
       }
     };
-    const working = Promise.all(people.map(work));
+    const watch = async (pusher: Pusher): Promise<void> => {
+      while (!isOver) {
+        for (const machine of cluster.machines.values()) await pusher.observe(machine);
+        await last(betweenLooksMs);
+      }
+    };
+    const working = Promise.all([...people.map(work), ...people.map(watch)]);
     let what = "nothing";
     const violations: string[] = [];
     try {
@@ -157,8 +165,12 @@ export class ClusterRounds {
       if (cluster.machine(name).child.exitCode !== null)
         problems.push(`${name} has ended: ${cluster.machine(name).log().slice(-2_000)}`);
     }
-    for (const pusher of people)
-      problems.push(...(await pusher.problems([...cluster.machines.values()], cluster.folder)));
+    const machines = [...cluster.machines.values()];
+    for (const pusher of people) {
+      problems.push(...(await pusher.problems(machines, cluster.folder)));
+      for (const machine of machines) await pusher.observe(machine);
+      problems.push(...pusher.ledger.takeViolations());
+    }
     return problems;
   }
 
