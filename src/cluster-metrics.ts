@@ -7,7 +7,7 @@ import { type PackStore, PackStoreError } from "./packs/port.js";
 import type { ClusterStore } from "./store/postgres/open.js";
 import type { ClusterStatus } from "./store/postgres/status.js";
 
-const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
+const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 10];
 
 export interface ClusterMetrics {
   /** A commit had to wait for its turn, and then held it. */

@@ -21,8 +21,20 @@ import { Wire } from "./wire.js";
 
 const armedProgram = fileURLToPath(new URL("./armed-program.js", import.meta.url));
 const wrongClockProgram = fileURLToPath(new URL("./wrong-clock-program.js", import.meta.url));
-/** The others go on within this; twice as long here, because a test's machine may be busy. */
+/** A whole push within this: git's own processes are slow on a test's machine that is busy. Its commits wait ten seconds at most. */
 const goOnMs = 20_000;
+
+/** How many commits of a machine waited for their turn, and how many of them longer than ten seconds by its own clock. */
+async function waitsOf({ origin }: ChildServer): Promise<{ readonly all: number; readonly long: number }> {
+  const text = await (await fetch(`${origin}/metrics`)).text();
+  const numberAt = (name: string): number => {
+    const line = text.split("\n").find((one) => one.startsWith(`${name} `));
+    return Number((line ?? assert.fail(`no ${name}`)).split(" ")[1]);
+  };
+  const name = "ngit_cluster_lock_wait_seconds";
+  const all = numberAt(`${name}_count`);
+  return { all, long: all - numberAt(`${name}_bucket{le="10"}`) };
+}
 
 const takesLong = { timeout: 900_000 };
 
@@ -97,10 +109,14 @@ describe("a cluster of processes", takesLong, () => {
       const [other] = machines().filter((one) => one !== armed);
       assert.ok(other);
       const [pushed] = await Promise.all([pusher.push(other, armed), armed.ended]);
+      const before = await waitsOf(other);
       const begun = performance.now();
       const again = await pusher.push(other, other);
       assert.ok(again.isDone, `${pushed.said}\n${again.said}`);
       assert.ok(performance.now() - begun < goOnMs, "the others go on");
+      const waits = await waitsOf(other);
+      assert.ok(waits.all > before.all);
+      assert.equal(waits.long, before.long, "no commit waited for longer than ten seconds");
       await cluster.run(name);
       await allReady();
       await isSound(pusher);
@@ -119,10 +135,14 @@ describe("a cluster of processes", takesLong, () => {
       const paused = pusher.push(other, armed);
       await reached;
       cluster.balancer.machines = cluster.balancer.machines.filter((port) => port !== armed.port);
+      const before = await waitsOf(other);
       const begun = performance.now();
       const meanwhile = await pusher.push(other, other);
       assert.ok(meanwhile.isDone, meanwhile.said);
       assert.ok(performance.now() - begun < goOnMs, "the others go on");
+      const waits = await waitsOf(other);
+      assert.ok(waits.all > before.all);
+      assert.equal(waits.long, before.long, "no commit waited for longer than ten seconds");
       armed.child.kill("SIGCONT");
       cluster.balancer.machines.push(armed.port);
       await paused;
