@@ -2,6 +2,7 @@
 // locked against a second server, closed to other users of the machine.
 
 import { chmodSync } from "node:fs";
+import { isPrivateData, markPrivateData } from "./access/private-data.js";
 import { lockDataDirectory } from "./base/data-lock.js";
 import { systemErrorSentence, thisMachine } from "./base/system-error.js";
 import type { Config } from "./config/config.js";
@@ -40,24 +41,19 @@ export function closeFolders(folders: readonly string[]): void {
   }
 }
 
-const privateMark = "private";
-
 /**
  * What a private service kept is never shown to everybody by a forgotten setting (GRASP-08): the store remembers, and only the
  * operator's word opens it.
  */
 export async function keepPrivate(store: Store, isPrivate: boolean, mayOpen: boolean, logger: Logger): Promise<void> {
-  const wasPrivate = (await store.row("meta", privateMark)) !== undefined;
+  const wasPrivate = await isPrivateData(store);
   if (wasPrivate === isPrivate) return;
   if (wasPrivate && !mayOpen) {
     throw new StartRefusal(
       "this data belongs to a private service, and NGIT_PRIVATE_MODE is not true: set it, or start once with --open-private-data to show everything in it to everybody",
     );
   }
-  await store.transact(async (tx) => {
-    if (isPrivate) tx.setRow("meta", privateMark, true);
-    else tx.deleteRow("meta", privateMark);
-  });
+  await store.transact(async (tx) => markPrivateData(tx, isPrivate));
   if (wasPrivate) logger.warn("the data of a private service is public from now on, as --open-private-data says");
 }
 

@@ -14,7 +14,7 @@ import { type Refusal, type RefusalCode, refusalText } from "../nostr/refusals.j
 import { type AdminParts, done, type OperationContext, type Outcome, refusal } from "./context.js";
 import { addToList } from "./lists.js";
 import { keyNamed, relayNamed, repositoryNamedBy, repositoryText, serviceNamed } from "./naming.js";
-import { syncWithRelay } from "./relays.js";
+import { dialerOf, syncWithRelay } from "./relays.js";
 import type { ListName } from "./rules.js";
 
 export type MirrorTarget =
@@ -78,6 +78,9 @@ export async function startMirror(
   if (!target) return unreadable(asked.target);
   const relays = relaysToAsk(parts, target, asked.relays);
   if (!relays.ok) return relays;
+  // Nothing is put on a list that nobody may then be asked for.
+  const dialer = await dialerOf(parts, parts.reach());
+  if (!dialer.ok) return dialer;
   const { list, entry } = entryOf(target);
   const added = await addToList(parts, context.caller, { list, entry, reason: asked.reason });
   if (!added.ok) return added;

@@ -2,6 +2,7 @@
 // one comparison with one relay through the server's own door for events, whether a server runs or not. Ignoring is
 // kept in the store (bans: relay:<key>) and in force at once; it says nothing about what the relay's users publish here.
 
+import { isPrivateData } from "../access/private-data.js";
 import { unixSeconds } from "../base/clock.js";
 import type { RepositoryName } from "../catalogue/repositories.js";
 import { waitingEntry } from "../catalogue/waiting.js";
@@ -121,6 +122,8 @@ export async function syncWithRelay(
 ): Promise<Outcome<SyncedRelay>> {
   const intake = await parts.intake();
   if (!intake) return keyUnusable;
+  const dialer = await dialerOf(parts, request.reach);
+  if (!dialer.ok) return dialer;
   try {
     const tally = await syncOnce({
       url: request.relay,
@@ -130,7 +133,7 @@ export async function syncWithRelay(
       own: sideOf(parts, intake, request),
       progress: (phase, count, total) => progress(count, total, phase === "down" ? "fetching" : "sending"),
       signal,
-      dialer: dialerOf(parts, request.reach),
+      dialer: dialer.result,
     });
     return done({ relay: request.relay, ...tally });
   } catch (error) {
@@ -139,11 +142,23 @@ export async function syncWithRelay(
   }
 }
 
-/** A private server speaks only to relays that let its key in; a public one says who it is where it is asked. */
-export function dialerOf({ clock, config, serverSecret }: AdminParts, reach: Reach): RelayDialer {
+/**
+ * A private server speaks only to relays that let its key in; a public one says who it is where it is asked. The data knows
+ * whether it is private where the settings of a command do not: NGIT_PRIVATE_MODE may stand in the server's unit alone.
+ */
+export async function dialerOf(parts: AdminParts, reach: Reach): Promise<Outcome<RelayDialer>> {
+  const { clock, config, serverSecret, store } = parts;
+  const { privateMode } = config();
+  if (!privateMode && (await isPrivateData(store))) return privateModeMissing;
   const key = serverSecret();
-  return new RelayDialer(clock, config, () => reach, "holdfast", config().privateMode ? key : undefined, key);
+  if (privateMode && !key) return keyUnusable;
+  return done(new RelayDialer(clock, config, () => reach, "holdfast", privateMode ? key : undefined, key));
 }
+
+const privateModeMissing = refusal(
+  "not-possible",
+  "this data belongs to a private service, and NGIT_PRIVATE_MODE is not true here: set NGIT_PRIVATE_MODE=true for this command too, then it speaks only to servers that let this server's key in",
+);
 
 function sideOf(parts: AdminParts, intake: Intake, { relay, refused, forMirror }: RelaySync): OneOffSide {
   const { store, clock, config } = parts;

@@ -12,6 +12,7 @@ import type { RefTable } from "../git/ref-tables.js";
 import { selectUrls } from "../hunt/core/fetch-plan.js";
 import { authorizationFor, lookUp, PlainHosts } from "../hunt/look-up.js";
 import { guardWith, systemResolver } from "../net/guard.js";
+import type { RelayDialer } from "../net/relay-dialer.js";
 import { type CloneUrl, type ServiceName, serviceName } from "../net/url.js";
 import { type EventId, kinds } from "../nostr/event.js";
 import type { Filter } from "../nostr/filter.js";
@@ -46,6 +47,9 @@ export async function verifyRepository(
   if (!row || !isReleased(row) || !announcement) {
     return refusal("unknown", `no repository ${repositoryText(name)} is served here`);
   }
+  // Git servers too are asked by names that only members may know.
+  const dialer = await dialerOf(parts, parts.reach());
+  if (!dialer.ok) return dialer;
   const services: ServiceName[] = [serviceName(config().domain) ?? []].flat();
   const listed = relaysOf(announcement, services, maxCopies);
   const servers = gitServersOf(announcement.clone, services, maxCopies);
@@ -58,7 +62,9 @@ export async function verifyRepository(
     context.progress(++compared, listed.length + servers.length, "comparing");
     return result;
   };
-  const relays = await inTurn(listed, (relay) => counted(verifyRelay(parts, relay, filters, context.signal)));
+  const relays = await inTurn(listed, (relay) => {
+    return counted(verifyRelay(parts, relay, { filters, dialer: dialer.result, signal: context.signal }));
+  });
   const gitServers = await inTurn(servers, (url) => counted(verifyGitServer(parts, url, table, context.signal)));
   const verified = { repository: repositoryText(name), at: unixSeconds(clock), relays, gitServers };
   parts.running?.verified(name, verified);
@@ -89,14 +95,12 @@ async function filtersOf({ store }: AdminParts, name: RepositoryName): Promise<F
 async function verifyRelay(
   parts: AdminParts,
   { key, url }: ListedRelay,
-  filters: readonly Filter[],
-  signal: AbortSignal,
+  asking: { readonly filters: readonly Filter[]; readonly dialer: RelayDialer; readonly signal: AbortSignal },
 ): Promise<RelayCopy> {
   const nothing = { relay: url, missingHere: 0, missingThere: 0, waitingHere: 0, method: null, reason: null };
   if (parts.rules.ignoredRelays.has(key)) return { ...nothing, standing: "ignored" };
-  const dialer = dialerOf(parts, parts.reach());
   try {
-    const found = await compareOnce({ url, filters, dialer, own: ownSideOf(parts), maxMs: relayMaxMs, signal });
+    const found = await compareOnce({ url, ...asking, own: ownSideOf(parts), maxMs: relayMaxMs });
     const [missingHere, missingThere] = [found.missing.size, found.peerMissing.size];
     return {
       ...nothing,
