@@ -105,7 +105,7 @@ test("an invitee's answer and state, and CI events of every range, reach the oth
     ["a", owner.coordinate(identifier)],
     ["c", two],
   ];
-  const events = [1624, 1985, 9840, 9841, 9842, 9843, 9844, 19844, 30624, 39842, 39844].map((kind) =>
+  const events = [1624, 1985, 9840, 9841, 9842, 9843, 9844, 19843, 19844, 30624, 39842, 39844].map((kind) =>
     ci.sign(kind, [["d", "run"], ...about]),
   );
   for (const event of events) await first.accepted(event);

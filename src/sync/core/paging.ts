@@ -5,9 +5,9 @@ import type { NostrEvent, Pubkey } from "../../nostr/event.js";
 import type { Page, Slice } from "./job.js";
 
 /** Kinds met around repositories (grasp.md): a second that is too full is asked for kind by kind. */
-const knownKinds: readonly number[] = [
+export const knownKinds: readonly number[] = [
   0, 1, 3, 5, 7, 62, 1111, 1617, 1618, 1619, 1621, 1622, 1624, 1630, 1631, 1632, 1633, 1985, 9735, 9840, 9841, 9842,
-  9843, 9844, 10_002, 10_317, 19_843, 19_844, 30_617, 30_618, 39_842, 39_844,
+  9843, 9844, 10_002, 10_317, 19_843, 19_844, 30_617, 30_618, 30_624, 39_842, 39_844,
 ];
 
 /** Smaller answers say nothing about how many a relay is willing to send. */
