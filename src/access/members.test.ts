@@ -25,9 +25,13 @@ test("members are the listed keys, the admins and the server itself; a banned or
   assert.deepEqual(isMember, [true, true, true, false, false, false]);
 });
 
-test("everybody belongs to a public service", () => {
+test("everybody belongs to a public service but who is banned or blacklisted", () => {
   assert.equal(membersOf().has(stranger), true);
   assert.equal(membersOf().isPrivate, false);
+  const config = defaultConfig({ eventBlacklist: [blacklisted] });
+  const members = membersOf(() => config, { serverKey: server, banned: new Set([banned]) });
+  const belongs = [server, stranger, banned, blacklisted].map((one) => members.has(one));
+  assert.deepEqual(belongs, [true, true, false, false]);
 });
 
 test("who runs a listed relay counts while it is listed, and each change is told", () => {

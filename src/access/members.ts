@@ -1,6 +1,7 @@
 // Who belongs to a private service (GRASP-08): its own key, the admins, the keys of NGIT_PRIVATE_MEMBERS and those added at
 // run time, and, where the operator wishes it, the keys that run the other relays of accepted announcements. A key that
-// the operator has banned or blacklisted does not belong, whoever names it. On a public service everybody belongs.
+// the operator has banned or blacklisted does not belong, whoever names it. On a public service everybody else belongs: a
+// banned key's token or signature opens nothing there either.
 
 import type { Config } from "../config/config.js";
 import { memo } from "../config/load.js";
@@ -38,13 +39,19 @@ export class Members {
   }
 
   has(pubkey: Pubkey): boolean {
-    if (!this.isPrivate || pubkey === this.#sources.serverKey) return true;
-    if (this.#refused().has(pubkey) || this.#sources.isBanned(pubkey)) return false;
+    if (pubkey === this.#sources.serverKey) return true;
+    if (this.isKeptOut(pubkey)) return false;
     return (
+      !this.isPrivate ||
       this.#listed().has(pubkey) ||
       this.#sources.adminKeys().has(pubkey) ||
       this.#peers.some((peer) => peer.pubkey === pubkey)
     );
+  }
+
+  /** Banned or blacklisted by the operator. */
+  isKeptOut(pubkey: Pubkey): boolean {
+    return this.#refused().has(pubkey) || this.#sources.isBanned(pubkey);
   }
 
   get peers(): readonly PeerKey[] {

@@ -19,7 +19,7 @@ export interface ListedToken {
   readonly since: number;
   readonly ends: number | null;
   readonly note: string;
-  /** Whether it opens anything now: its time is not over, and the key is a member's. */
+  /** Whether it opens anything now: its time is not over, and the key is a member's and not kept out. */
   readonly works: boolean;
 }
 
@@ -44,7 +44,11 @@ export async function addToken(
 ): Promise<Outcome<ListedToken & { readonly token: string }>> {
   const { member, push, repository, days, note } = asked;
   const target = npubOf(member);
-  if (members()?.has(member) === false) {
+  const all = members();
+  if (all?.has(member) === false) {
+    if (all.isKeptOut(member)) {
+      return refusal("not-possible", `${target} is banned or blacklisted here: take that back first`);
+    }
     return refusal("not-possible", `${target} is no member: add it first (lists add private-members)`);
   }
   const now = unixSeconds(clock);

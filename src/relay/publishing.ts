@@ -142,7 +142,7 @@ export class Authenticating {
     }
     this.#connection.authenticateAs(event.pubkey);
     // Said at once: a relay that follows us then asks nothing, and its filters name no repository in vain.
-    if (!parts.members.has(event.pubkey)) return answer(false, refusalText(notAMember));
+    if (parts.members.isPrivate && !parts.members.has(event.pubkey)) return answer(false, refusalText(notAMember));
     answer(true, "");
   }
 
