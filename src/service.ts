@@ -14,7 +14,7 @@ import type { Context } from "./context.js";
 import type { GitHost } from "./git/git-host.js";
 import { GitHttp } from "./git/http.js";
 import { type GitMetrics, gitObserver } from "./git/metrics.js";
-import { healthRoutes, mayReadMetrics, metricsRoute } from "./http/monitoring.js";
+import { healthRoutes, type MetricsAccess, mayReadMetrics, metricsRoute } from "./http/monitoring.js";
 import { type RelayFacts, relayFacts, relayInformationRoute, wellKnownRoutes } from "./http/nip11.js";
 import { privateRoute } from "./http/private.js";
 import { type Route, type RouteRequest, sendPlain } from "./http/routes.js";
@@ -192,12 +192,15 @@ const gitHttp = ({ live, logger, clock }: Context, { gitHost, purgatory, gitMetr
   });
 
 /** Relay management (NIP-86) and `/api`. */
-async function loadApi({ operator: { api }, syncStatus }: UsedRooms): Promise<Route[]> {
+async function loadApi({ operator: { api }, members, syncStatus }: UsedRooms): Promise<Route[]> {
   const { apiRoutes, isAdmin, managementRoute, syncStatusRoute } = await import("./http/api.js");
   return [
     managementRoute(api),
-    // This machine's own verbs may ask, as with /metrics.
-    syncStatusRoute(syncStatus, async (request) => isLocalPeer(request.message) || isAdmin(api, request)),
+    // This machine's own verbs may ask a public server, as with /metrics; a private one tells them by its admin socket.
+    syncStatusRoute(
+      syncStatus,
+      async (request) => (!members.isPrivate && isLocalPeer(request.message)) || isAdmin(api, request),
+    ),
     ...apiRoutes(api),
   ];
 }
@@ -271,9 +274,10 @@ function largeFileRoutes(context: Context, { largeFiles, members }: UsedRooms, a
   return [largeFiles.http(access, members.isPrivate), ...byHash];
 }
 
-function metricsAccess(live: LiveConfig): { isPublic: boolean; token?: string } {
-  const { metricsPublic, metricsToken } = live.current;
-  return { isPublic: metricsPublic, ...(metricsToken === undefined ? {} : { token: metricsToken }) };
+function metricsAccess(live: LiveConfig): MetricsAccess {
+  const { metricsPublic, metricsToken, privateMode } = live.current;
+  const token = metricsToken === undefined ? {} : { token: metricsToken };
+  return { isPublic: metricsPublic, needsToken: privateMode, ...token };
 }
 
 const keepingOf = (live: LiveConfig, clock: Clock) => ({ clock, keptMs: () => live.current.healthAnswerMs });

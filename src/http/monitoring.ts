@@ -49,6 +49,8 @@ export function healthRoutes(
 
 export interface MetricsAccess {
   readonly isPublic: boolean;
+  /** Whether programs of this machine need the token too: a proxy that adds no header makes everybody one of them. */
+  readonly needsToken?: boolean;
   readonly token?: string;
 }
 
@@ -67,7 +69,7 @@ export function metricsRoute(registry: Registry, keeping: Keeping, access: () =>
 }
 
 export function mayReadMetrics(request: RouteRequest, access: MetricsAccess): boolean {
-  if (access.isPublic || isLocalPeer(request.message)) return true;
+  if (access.isPublic || (access.needsToken !== true && isLocalPeer(request.message))) return true;
   const given = /^Bearer +(\S+)$/i.exec(request.message.headers.authorization ?? "")?.[1];
   return access.token !== undefined && access.token !== "" && given !== undefined && sameText(given, access.token);
 }

@@ -24,7 +24,6 @@ import {
   sendDocument,
   sendPlain,
 } from "./routes.js";
-import { isLocalPeer } from "./server.js";
 
 export interface PrivateParts {
   readonly api: OperatorApi;
@@ -65,8 +64,6 @@ async function isLetThrough(parts: Gate, request: RouteRequest, response: Server
   if (isReading(request) && (openPaths.has(request.localPath) || isInformation(request))) return true;
   if (isReading(request) && (await parts.signInFiles()).includes(request.localPath)) return true;
   if (request.localPath === "/metrics" && parts.mayReadMetrics(request)) return true;
-  // `holdfast status` asks on this machine, as it does for the metrics.
-  if (isRead(request, "/api/sync") && isLocalPeer(request.message)) return true;
   keepFromCaches(response);
   if (isForGit(request)) return isGitLetThrough(parts, request, response);
   // Relay management reads the body its token is for, and tells strangers as little. Each look at a signature is counted.

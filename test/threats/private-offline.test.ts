@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { SyncStatus } from "../../src/sync/status.js";
 import { holdfast } from "../cli/run.js";
 import { HuntGitServer } from "../harness/hunt-git-server.js";
 import { type PrivateService, signedHeader, startPrivate } from "../harness/private-service.js";
@@ -15,7 +16,7 @@ describe("a private service at rest", { timeout: 120_000 }, () => {
     t.after(() => relay.stop());
     const remote = await HuntGitServer.start();
     t.after(() => remote.close());
-    const service: PrivateService = await startPrivate({ settings: { NGIT_SYNC_ENABLED: "false" } });
+    const service: PrivateService = await startPrivate();
     const { alice, story, server } = service;
     t.after(() => server.end());
     const identifier = "plans";
@@ -30,11 +31,18 @@ describe("a private service at rest", { timeout: 120_000 }, () => {
     const work = await story.workingCopy();
     await story.state(alice, identifier, { "refs/heads/main": await work.commit("one") });
     await work.must("-c", `http.extraHeader=Authorization: ${signedHeader(alice, root)}`, "push", "-q", root, "main");
+    const settings = dropInEnvironment(server.folder, server.port, { backend: "lmdb" });
+    const status = await holdfast(["status", "--json"], { ...settings, NGIT_PRIVATE_MODE: "true" });
+    const { relays } = JSON.parse(status.stdout).sync as Pick<SyncStatus, "relays">;
+    assert.deepEqual(
+      relays.map((one) => one.relay),
+      [relay.key],
+      "told by the admin socket, not at /api/sync",
+    );
     await story.relay.close();
     await server.stop();
     const [heard, connections, requests] = [relay.heard.length, relay.connections, remote.requests.length];
 
-    const settings = dropInEnvironment(server.folder, server.port, { backend: "lmdb" });
     const name = `${alice.npub}/${identifier}`;
     const verbs = [
       ["sync", relay.url, "--dir", "up"],

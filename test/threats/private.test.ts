@@ -34,6 +34,7 @@ function countingStore(): { readonly store: Store; readonly looks: () => number 
 }
 
 const secondsOf = (ms: number): number => Math.floor(ms / 1000);
+const metricsBearer = "Bearer 0123456789abcdef";
 const upload = "info/refs?service=git-upload-pack";
 
 describe("threats to a private service", { timeout: 300_000 }, () => {
@@ -198,6 +199,17 @@ describe("threats to a private service", { timeout: 300_000 }, () => {
     assert.equal((await ask(`${service.server.origin}/robots.txt`)).text, "User-agent: *\nDisallow: /\n");
   });
 
+  test("a proxy that says nothing of its clients makes no stranger a program of this machine", async () => {
+    // As `proxy_pass http://127.0.0.1:<port>` without further lines sends it: from loopback, to loopback, for nobody.
+    const { host, port } = new URL(service.server.origin);
+    const answers = [];
+    for (const path of ["/api/sync", "/metrics", "/api/status", "/nothing"]) {
+      for (const name of [host, `localhost:${port}`, "[::1]"])
+        answers.push(await raw(`GET ${path} HTTP/1.0\r\nHost: ${name}\r\nConnection: close\r\n\r\n`));
+    }
+    assert.match(alike(answers), /^HTTP\/1\.1 401 /);
+  });
+
   test("keys cannot be tried out at sign-in, at management or on pages: one reason for all", async () => {
     const { server, alice, stranger } = service;
     const { origin } = server;
@@ -264,7 +276,7 @@ describe("threats to a private service", { timeout: 300_000 }, () => {
     await client.close();
     assert.equal(await service.story.isServed(event), false);
     // The same codes in the metrics.
-    const { text: metrics } = await ask(`${server.origin}/metrics`);
+    const { text: metrics } = await ask(`${server.origin}/metrics`, { headers: { authorization: metricsBearer } });
     for (const reason of ["auth-required", "not-allowed"])
       assert.ok(metrics.includes(`ngit_events_rejected_total{kind="1621",reason="${reason}"} 1`), reason);
   });
@@ -328,7 +340,7 @@ describe("threats to a private service", { timeout: 300_000 }, () => {
   test("neither the metrics nor the log from level info on name a repository", async () => {
     const { origin } = service.server;
     const metrics = await ask(`${origin}/metrics`, {
-      headers: { "x-forwarded-for": "203.0.113.9", authorization: "Bearer 0123456789abcdef" },
+      headers: { "x-forwarded-for": "203.0.113.9", authorization: metricsBearer },
     });
     assert.equal(metrics.status, 200);
     assert.doesNotMatch(metrics.text, /topsecret|npub1/);

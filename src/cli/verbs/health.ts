@@ -31,6 +31,8 @@ export const status: Verb = (program, abilities) => {
   );
 };
 
+type RelaysOfSync = Partial<SyncStatus> & Pick<SyncStatus, "relays">;
+
 interface Status {
   readonly running: true;
   readonly ready: boolean;
@@ -42,8 +44,8 @@ interface Status {
   /** Null where the admin socket cannot be reached. */
   readonly counts: Counts | null;
   readonly whyNoCounts?: string;
-  /** How it keeps in step with other relays; null when it does not say. */
-  readonly sync: SyncStatus | null;
+  /** How it keeps in step with other relays; of a private server the relays alone; null when it does not say. */
+  readonly sync: RelaysOfSync | null;
 }
 
 async function statusOf(config: Config): Promise<Status | undefined> {
@@ -61,7 +63,6 @@ async function statusOf(config: Config): Promise<Status | undefined> {
     whyNoCounts = systemErrorSentence(error, thisMachine(["status"])) ?? whyNoCounts;
     return undefined;
   });
-  const sync = await ask(`${url}/api/sync`);
   return {
     running: true,
     ready: readiness.status === 200,
@@ -72,8 +73,19 @@ async function statusOf(config: Config): Promise<Status | undefined> {
     metrics: metrics?.status === 200 ? plainMetrics(metrics.body) : {},
     counts: counts?.ok ? counts.result : null,
     ...(!counts?.ok && { whyNoCounts }),
-    sync: sync?.status === 200 ? ((jsonOr(sync.body) as SyncStatus | undefined) ?? null) : null,
+    sync: config.privateMode ? await relaysBySocket(config) : await syncByAddress(url),
   };
+}
+
+async function syncByAddress(url: string): Promise<SyncStatus | null> {
+  const answer = await ask(`${url}/api/sync`);
+  return answer?.status === 200 ? (jsonOr(answer.body) as SyncStatus) : null;
+}
+
+/** A private server tells it to nobody who has not signed, as a careless proxy makes everybody a program of this machine. */
+async function relaysBySocket(config: Config): Promise<RelaysOfSync | null> {
+  const answer = await askRunning(config, { operation: "relays.list", parameters: {} }).catch(() => undefined);
+  return answer?.ok ? { relays: answer.result.relays } : null;
 }
 
 function jsonOr(text: string): unknown {
