@@ -1,6 +1,7 @@
 // npm run test:interop — real clients against a started server: `ngit` (a Rust crate), `nak` (a Go module) and `git-lfs` (of the
 // system). Needs cargo and go; installs the clients into the user's cache folder, which takes a quarter of an hour the first
 // time, and git-lfs with apt-get where it is not there.
+// git 2.46 or newer, with a helper that signs, is the system's or the one that HOLDFAST_NEWER_GIT names.
 // What cannot be installed is printed as not run, never as passed.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
@@ -16,7 +17,7 @@ const { values } = argumentsOf(
 
 Needs cargo and go: the clients are installed into holdfast-interop in the user's cache folder, once for all checkouts;
 git-lfs is the system's, installed with apt-get if it is missing.
-NGIT_VERSION names another ngit.`,
+NGIT_VERSION names another ngit; HOLDFAST_NEWER_GIT a git 2.46 or newer, where the system's is older.`,
   { json: { type: "boolean" }, "install-only": { type: "boolean" } },
 );
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -51,7 +52,20 @@ function ensure({ name, tool, install }) {
   return false;
 }
 
+/** Before 2.46 git knows only Basic from its credential helpers. */
+function hasNewerGit() {
+  const program = process.env.HOLDFAST_NEWER_GIT ?? "git";
+  const said = spawnSync(program, ["--version"], { encoding: "utf8" }).stdout ?? "";
+  const [major = 0, minor = 0] = (/(\d+)\.(\d+)/.exec(said) ?? []).slice(1).map(Number);
+  if (major > 2 || (major === 2 && minor >= 46)) return true;
+  process.stderr.write(
+    `test:interop: newer-git: NOT RUN (${program} is older than 2.46: name a newer one with HOLDFAST_NEWER_GIT)\n`,
+  );
+  return false;
+}
+
 const available = clients.filter(ensure).map(({ name }) => name);
+if (hasNewerGit()) available.push("newer-git");
 if (values["install-only"]) process.exit(available.length > 0 ? 0 : 1);
 const folder = join(root, "dist", "test", "interop");
 const files = readdirSync(folder)
