@@ -1,5 +1,6 @@
 // Participants who write only to relays of their own (GRASP-03), and lists that lie: forged ones that name an attacker's
-// relay, ones that name ten thousand relays, our own service, or names that do not exist. Property 11, watched as relays
+// relay, ones that name ten thousand relays, our own service, or names that do not exist; and lists that loop, because they
+// name the relays where lists are looked for, or are found only at the relays of others' lists. Property 11, watched as relays
 // see it and checked at the end: what participants wrote to their own honest relays is here; nobody is asked for more
 // than participants' words; no cap is exceeded; no forged or surplus entry is ever dialled.
 
@@ -62,7 +63,11 @@ const isAskedForPeopleOnly = (key: string): boolean => /^[oif]\d+\./.test(key);
 
 export class Outboxes {
   readonly #chance: Chance;
+  /** Draws of its own: the other outcomes of a seed stay what they are. */
+  readonly #loops: Chance;
   readonly #lists = new Map<Pubkey, NostrEvent>();
+  /** Whose list is at no relay where lists are looked for: nobody is held to find it. */
+  readonly #unlisted = new Set<Pubkey>();
   #peopleBefore: number | undefined;
 
   constructor(
@@ -73,6 +78,7 @@ export class Outboxes {
     readonly scenario: Scenario,
   ) {
     this.#chance = new Chance(seed + 7);
+    this.#loops = new Chance(seed + 8);
   }
 
   begin(): void {
@@ -112,6 +118,7 @@ export class Outboxes {
       ...(chance.once(0.2) ? [["r", "no url at all"]] : []),
       ...(chance.once(0.15) ? [r("nowhere.example")] : []),
       ...writes,
+      ...this.#loopingNames().map((key) => r(key)),
     ];
     // Those beyond the fourth are never to be dialled.
     if (chance.once(0.15)) {
@@ -123,12 +130,26 @@ export class Outboxes {
     const newest = known && known.created_at >= list.created_at ? { ...list, created_at: known.created_at + 1 } : list;
     this.#lists.set(author, newest);
     const place = chance.once(0.8) ? "i0.example" : "f0.example";
+    if (!known && this.#loops.once(0.1)) {
+      // It stands only where others say that they write, who may be found in the same way alone.
+      this.#unlisted.add(author);
+      this.world.links.publishAt(this.#loops.of(own), newest);
+      return;
+    }
+    this.#unlisted.delete(author);
     // What was found at the index relay once is looked for there: a later list is sent there too.
     this.world.links.publishAt(known ? "i0.example" : place, newest);
     if (known) this.world.links.publishAt("f0.example", newest);
     if (!chance.once(0.4)) return;
     const forged = this.#event(author, 10002, seconds + 500, [r("forged.example")], "bad");
     for (const relay of this.world.relays.values()) relay.publish(forged);
+  }
+
+  /** Relays where lists are looked for: each leads back to where we came from. */
+  #loopingNames(): string[] {
+    const loops = this.#loops;
+    if (!loops.once(0.3)) return [];
+    return loops.some(["i0.example", "f0.example"], loops.between(1, 2));
   }
 
   /** Something about a repository, sent only to where its author writes. */
@@ -203,6 +224,7 @@ export class Outboxes {
       if (server.participantsOf(coordinate).length > world.config.maxParticipants) continue;
       const roots = new Set<string>(server.rootsOf(coordinate).map(({ id }) => id));
       for (const { pubkey } of server.participantsOf(coordinate)) {
+        if (this.#unlisted.has(pubkey)) continue;
         for (const key of writeKeys(this.#lists.get(pubkey)).filter(isOwn)) {
           const relay = world.relays.get(key)!;
           if (!relay.honest || (relay.manners.refusesLongValues && coordinate.length > 255)) continue;
