@@ -49,6 +49,29 @@ describe("what may be welcome now", () => {
     });
   }
 
+  it("is asked for a few more times where its relay answers without it, which is not in step until then", () => {
+    const driver = live();
+    judge(driver, announcementOf("theirs"), refused("author-blocked"));
+    const isInStep = (): boolean | undefined => driver.snapshot().relays.find((one) => one.relay === relay)?.inStep;
+    let from = driver.said.length;
+    driver.tell({ type: "listsChanged" });
+    const asked: number[] = [];
+    for (let seconds = 0; seconds < 200; seconds += 5) {
+      const now = driver.said.slice(from);
+      from = driver.said.length;
+      if (fetched(now).length > 0) {
+        assert.deepEqual(fetched(now), [[id("theirs")]]);
+        asked.push(seconds);
+        assert.equal(isInStep(), false);
+      }
+      for (const { subscription, link } of only(now, "subscribe"))
+        driver.tell({ type: "eose", relay, link, subscription });
+      driver.advance(5000);
+    }
+    assert.deepEqual(asked, [0, 10, 70]);
+    assert.equal(isInStep(), true, "it may have been removed there");
+  });
+
   it("waits for a relay that is away", () => {
     const driver = live();
     judge(driver, announcementOf("theirs"), refused("author-blocked"));

@@ -55,8 +55,11 @@ export interface Owed {
   readonly ids: readonly EventId[];
   /** How often they were asked for in vain. */
   readonly tries: number;
-  /** The relay said that it has them: an answer without them is not the end. */
-  readonly promised: boolean;
+  /**
+   * `promised`: the relay said that it has them, so an answer without them is not the end. `sent-once`: the relay sent them
+   * before and may have removed them since, so they are asked for a few more times. `unknown`: the relay may have them.
+   */
+  readonly claim: "promised" | "sent-once" | "unknown";
   readonly dueMs: number;
 }
 

@@ -167,7 +167,7 @@ function askSigner(state: SyncState, signer: Pubkey, ids: readonly EventId[]): v
     if (state.ignored.has(listed.key) || (!isKnown && state.outbox.unlisted.size >= state.config.maxOutboxRelays))
       continue;
     const relay = relayOutside(state, listed);
-    for (const id of ids) if (relay.direct.size < state.config.maxDirectIds) relay.direct.add(id);
+    for (const id of ids) if (relay.direct.size < state.config.maxDirectIds) relay.direct.set(id, "unknown");
     passBy(state, relay);
   }
 }

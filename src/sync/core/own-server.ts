@@ -18,7 +18,7 @@ import { secondMs } from "./config.js";
 import { disconnect, resyncLater } from "./connection.js";
 import { log, type Relay, type SyncState, tally } from "./core-state.js";
 import { makeFresh } from "./items.js";
-import { announcementsItem, rootItem } from "./job.js";
+import { announcementsItem, type Owed, rootItem } from "./job.js";
 import { lookAtSigner, onListJudged } from "./list-look-ups.js";
 import { reconsider } from "./live-set.js";
 import type { Account, EventSource, Input, RelayKey } from "./messages.js";
@@ -203,8 +203,13 @@ function pause(state: SyncState, relay: Relay, code: string, forMs: number): voi
 }
 
 /** False: there was no room for all of them. A relay that is away is asked when it is back. */
-function askFor({ config, touched }: SyncState, relay: Relay, ids: readonly EventId[]): boolean {
-  for (const id of ids) if (relay.direct.size < config.maxDirectIds) relay.direct.add(id);
+function askFor(
+  { config, touched }: SyncState,
+  relay: Relay,
+  ids: readonly EventId[],
+  claim: Owed["claim"] = "unknown",
+): boolean {
+  for (const id of ids) if (relay.direct.size < config.maxDirectIds) relay.direct.set(id, claim);
   touched.add(relay);
   return ids.every((id) => relay.direct.has(id));
 }
@@ -213,7 +218,7 @@ function askFor({ config, touched }: SyncState, relay: Relay, ids: readonly Even
 function fetchCold(state: SyncState, found: readonly ColdId[]): void {
   for (const { id, relay: key } of found) {
     const relay = state.relays.get(key);
-    if (relay && !askFor(state, relay, [id])) resyncLater(state, relay);
+    if (relay && !askFor(state, relay, [id], "sent-once")) resyncLater(state, relay);
   }
 }
 

@@ -212,10 +212,11 @@ export function queryDeadlineMs({ config }: SyncState, { deafSinceMs }: Relay, q
  * for now.
  */
 export function takeOwed(relay: Relay, nowMs: number): Owed | undefined {
-  if (relay.direct.size > 0) {
-    const ids = [...relay.direct];
-    relay.direct.clear();
-    return { ids, tries: 0, promised: false, dueMs: 0 };
+  const [claim] = relay.direct.values();
+  if (claim !== undefined) {
+    const ids = [...relay.direct.keys()].filter((id) => relay.direct.get(id) === claim);
+    for (const id of ids) relay.direct.delete(id);
+    return { ids, tries: 0, claim, dueMs: 0 };
   }
   const due = relay.owed.find(({ dueMs }) => dueMs <= nowMs);
   if (due) relay.owed = relay.owed.filter((other) => other !== due);
@@ -228,7 +229,9 @@ export const owedDueMs = (relay: Relay, nowMs: number): number =>
 
 /** The relay said that it has something which did not come. */
 export const lacksPromised = ({ gaveUpIds, owed, jobs }: Relay): boolean =>
-  gaveUpIds || owed.some(({ promised }) => promised) || jobs.some((job) => job.owed?.promised);
+  gaveUpIds ||
+  owed.some(({ claim }) => claim === "promised") ||
+  jobs.some((job) => job.owed?.claim === "promised");
 
 function keep(state: SyncState, relay: Relay, owed: Owed): void {
   const kept = relay.owed.reduce((sum, { ids }) => sum + ids.length, 0);
@@ -238,24 +241,29 @@ function keep(state: SyncState, relay: Relay, owed: Owed): void {
 }
 
 /** Asked for in vain: again after a while that grows. */
-function askAgainLater(state: SyncState, relay: Relay, { ids, tries, promised }: Owed): void {
+function askAgainLater(state: SyncState, relay: Relay, { ids, tries, claim }: Owed): void {
   const waitMs = state.config.owedDelaysMs[tries];
   if (waitMs !== undefined) {
-    keep(state, relay, { ids, tries: tries + 1, promised, dueMs: state.now.monotonicMs + waitMs });
+    keep(state, relay, { ids, tries: tries + 1, claim, dueMs: state.now.monotonicMs + waitMs });
     return;
   }
   relay.gaveUpIds = true;
   log(state, "warn", "ids-given-up", relay, { ids: ids.length });
 }
 
+/** Within a minute or so. A relay that really removed them is not in step until then. */
+const mostTriesOfSentOnce = 2;
+
 /** The relay answered without these. */
 function onUndelivered(state: SyncState, relay: Relay, job: Job, ids: readonly EventId[]): void {
-  if (ids.length === 0 || job.owed?.promised === false) return;
+  const { claim = "promised", tries = 0 } = job.owed ?? {};
+  const isOver = claim === "unknown" || (claim === "sent-once" && tries >= mostTriesOfSentOnce);
+  if (ids.length === 0 || isOver) return;
   if (!job.owed) {
     tally(state, "undelivered_ids", relay, undefined, ids.length);
     job.undelivered += ids.length;
   }
-  askAgainLater(state, relay, { ids, tries: job.owed?.tries ?? 0, promised: true, dueMs: 0 });
+  askAgainLater(state, relay, { ids, tries, claim, dueMs: 0 });
 }
 
 const idsLeft = (job: Job): EventId[] => job.queries.flatMap((query) => query.toFetch);
