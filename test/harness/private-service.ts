@@ -12,13 +12,19 @@ import { type InProcessOptions, type InProcessServer, startInProcess, type TestS
 
 const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 
-/** NIP-98, or, with a repository's root URL and GET, what git sends. */
+let signed = 0;
+
+/**
+ * NIP-98, or, with a repository's root URL and GET, what git sends. No two are one event, also when they are signed in the same
+ * second for the same thing: a sign-in takes an event once.
+ */
 export function signedHeader(person: Person, url: string, method = "GET", at = nowSeconds()): string {
   const event = person.sign(
     27235,
     [
       ["u", url],
       ["method", method],
+      ["nonce", String(signed++)],
     ],
     "",
     at,
