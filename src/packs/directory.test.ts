@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
-import { chmod, mkdir, mkdtemp, readdir, rename, rm, utimes, writeFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { chmod, mkdir, mkdtemp, open, readdir, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
 import { DirectoryPackStore, faultOfCode } from "./directory.js";
 import { markFile, mustBeStoredName, readMark } from "./port.js";
 import { isName, type StoreForTests, testPackStore, wrongNames } from "./testing/contract.js";
@@ -64,6 +66,32 @@ describe("a directory as a pack store", () => {
     await assert.rejects(new DirectoryPackStore(folder).mark(), { fault: "refused" });
     await rm(folder, { recursive: true });
   });
+
+  for (const [how, take, leaves] of [
+    ["goes", (folder: string) => rename(folder, `${folder}-away`), undefined],
+    ["is another one", (folder: string) => rm(join(folder, markFile)), [".aside", "main"]],
+  ] as const) {
+    it(`a store that ${how} while a file is put has not got it, and its directory is not made anew`, async () => {
+      const parent = await mkdtemp(join(tmpdir(), "holdfast-store-"));
+      const [folder, pipe] = [join(parent, "store"), join(parent, "pipe")];
+      await mkdir(folder);
+      const store = new DirectoryPackStore(folder);
+      await store.setMark({ cluster: "a", token: "b" });
+      // Reading it goes on until whoever writes to it has closed it.
+      execFileSync("mkfifo", [pipe]);
+      const putting = assert.rejects(store.put(mustBeStoredName(`main/npub1/x/${"0".repeat(64)}.pack`), pipe), {
+        fault: "unreachable",
+      });
+      const writer = await open(pipe, "w");
+      await writer.write("half of it");
+      while ((await readdir(join(folder, ".aside"))).length === 0) await turn();
+      await take(folder);
+      await writer.close();
+      await putting;
+      assert.deepEqual(await readdir(folder).catch(() => undefined), leaves);
+      await rm(parent, { recursive: true });
+    });
+  }
 
   it("keeps what is being put and removes what was left for longer, and no folder stays empty", async () => {
     const folder = await mkdtemp(join(tmpdir(), "holdfast-store-"));

@@ -1,12 +1,12 @@
 // The pack store as a directory on a shared file system. Files are copied aside, synced and renamed into place; nothing is
-// locked. A mount that is gone leaves an empty directory behind: so the mark is looked for before anything is written and
-// before a missing file is believed to be missing.
+// locked. A mount that is gone leaves an empty directory behind, or none: so the mark is looked for before and after anything
+// is written and before a missing file is believed to be missing, and the store's own directory is never made.
 
 import { randomUUID } from "node:crypto";
 import { createReadStream, type Dir } from "node:fs";
-import { open, opendir, readdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises";
+import { mkdir, open, opendir, readdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
-import { ifPresent, isMissing, makeDirectory, replaceFile, syncPath } from "../base/durable-files.js";
+import { ifPresent, isMissing, replaceFile, syncPath } from "../base/durable-files.js";
 import {
   damagedMark,
   type Moved,
@@ -26,6 +26,7 @@ import { chunkBytes, pourInto, reading, Tally } from "./pour.js";
 
 /** Begins with a dot: no stored name does. */
 const asideFolder = ".aside";
+const placingTries = 5;
 
 export class DirectoryPackStore implements PackStore {
   readonly words: string;
@@ -39,13 +40,41 @@ export class DirectoryPackStore implements PackStore {
     const target = join(this.root, name);
     const aside = join(this.root, asideFolder, randomUUID());
     try {
-      await this.#asking(makeDirectory(dirname(aside)));
+      await this.#asking(this.#makeFolder(dirname(aside)));
       const moved = await this.#copyInto(aside, file, signal);
-      await this.#asking(placeAt(aside, target));
+      await this.#asking(this.#place(aside, target));
+      // Gone meanwhile, its place may have been written to, where nobody else finds it.
+      await this.#mustBeMarked();
       return moved;
     } catch (error) {
       await rm(aside, { force: true }).catch(() => undefined);
       throw error;
+    }
+  }
+
+  /** With those above it, but not the store's own. */
+  async #makeFolder(path: string): Promise<void> {
+    let folder = this.root;
+    for (const name of relative(this.root, path)
+      .split(sep)
+      .filter((part) => part !== "")) {
+      const parent = folder;
+      folder = join(parent, name);
+      if (await isMade(folder)) await syncPath(parent);
+    }
+  }
+
+  /** The last file's removal takes the folder away: it may go between its making and the renaming. */
+  async #place(aside: string, target: string): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.#makeFolder(dirname(target));
+        await rename(aside, target);
+        await syncPath(dirname(target));
+        return;
+      } catch (error) {
+        if (!isMissing(error) || tries === placingTries) throw error;
+      }
     }
   }
 
@@ -171,6 +200,17 @@ export class DirectoryPackStore implements PackStore {
   }
 }
 
+/** False: it was there. */
+async function isMade(folder: string): Promise<boolean> {
+  try {
+    await mkdir(folder);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
 const faultWords: Readonly<Record<PackStoreFault, string>> = {
   absent: "has no such file",
   unreachable: "does not answer: look at its mount",
@@ -183,20 +223,4 @@ export function faultOfCode(code: string): PackStoreFault {
   if (["ENOSPC", "EDQUOT", "EFBIG"].includes(code)) return "full";
   if (["EACCES", "EPERM", "EROFS", "ENOTDIR", "EISDIR", "ENAMETOOLONG"].includes(code)) return "refused";
   return "unreachable";
-}
-
-const placingTries = 5;
-
-/** The last file's removal takes the folder away: it may go between its making and the renaming. */
-async function placeAt(aside: string, target: string): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    try {
-      await makeDirectory(dirname(target));
-      await rename(aside, target);
-      await syncPath(dirname(target));
-      return;
-    } catch (error) {
-      if (!isMissing(error) || tries === placingTries) throw error;
-    }
-  }
 }
