@@ -229,9 +229,7 @@ export const owedDueMs = (relay: Relay, nowMs: number): number =>
 
 /** The relay said that it has something which did not come. */
 export const lacksPromised = ({ gaveUpIds, owed, jobs }: Relay): boolean =>
-  gaveUpIds ||
-  owed.some(({ claim }) => claim === "promised") ||
-  jobs.some((job) => job.owed?.claim === "promised");
+  gaveUpIds || owed.some(({ claim }) => claim === "promised") || jobs.some((job) => job.owed?.claim === "promised");
 
 function keep(state: SyncState, relay: Relay, owed: Owed): void {
   const kept = relay.owed.reduce((sum, { ids }) => sum + ids.length, 0);
