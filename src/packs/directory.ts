@@ -43,7 +43,7 @@ export class DirectoryPackStore implements PackStore {
       await this.#asking(this.#makeFolder(dirname(aside)));
       const moved = await this.#copyInto(aside, file, signal);
       await this.#asking(this.#place(aside, target));
-      // Gone meanwhile, its place may have been written to, where nobody else finds it.
+      // If the store went away meanwhile, the file may lie in its empty place, where no other machine finds it.
       await this.#mustBeMarked();
       return moved;
     } catch (error) {
@@ -52,7 +52,7 @@ export class DirectoryPackStore implements PackStore {
     }
   }
 
-  /** With those above it, but not the store's own. */
+  /** Makes a folder and those above it, but never the directory of the store itself. */
   async #makeFolder(path: string): Promise<void> {
     let folder = this.root;
     for (const name of relative(this.root, path)
@@ -60,7 +60,7 @@ export class DirectoryPackStore implements PackStore {
       .filter((part) => part !== "")) {
       const parent = folder;
       folder = join(parent, name);
-      if (await isMade(folder)) await syncPath(parent);
+      if (await madeNow(folder)) await syncPath(parent);
     }
   }
 
@@ -200,8 +200,8 @@ export class DirectoryPackStore implements PackStore {
   }
 }
 
-/** False: it was there. */
-async function isMade(folder: string): Promise<boolean> {
+/** Makes a folder. False: the folder was there already. */
+async function madeNow(folder: string): Promise<boolean> {
   try {
     await mkdir(folder);
     return true;
