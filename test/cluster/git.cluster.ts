@@ -284,7 +284,10 @@ test("a machine sees that another works in a repository, and waits for it only f
   await untilSo("it is free", async () => !(await b.locks.isBusyElsewhere("x")));
   const order: string[] = [];
   let leave = (): void => undefined;
-  const first = a.locks.during(["z"], () => new Promise<void>((resolve) => (leave = resolve)));
+  const left = new Promise<void>((resolve) => {
+    leave = resolve;
+  });
+  const first = a.locks.during(["z"], () => left);
   await untilSo("it is held", () => b.locks.isBusyElsewhere("z"));
   const second = b.locks.during(["z"], async () => void order.push("second"));
   order.push("first");

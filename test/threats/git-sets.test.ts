@@ -44,11 +44,10 @@ describe("threats 46 and 47: pull requests that wait", { timeout: 900_000 }, () 
   it("threat 46: a release waits for no repository that only a waiting pull request names beside its own", async () => {
     for (let n = 0; n < 5; n++) await room.send(pullRequest(oid("nowhere"), `waits ${n}`));
     let letGo = (): void => undefined;
-    const held = room.repositories.withLocks([diskAddress(nameOf("owner 7", "shared"))], () => {
-      return new Promise<void>((resolve) => {
-        letGo = resolve;
-      });
+    const isLetGo = new Promise<void>((resolve) => {
+      letGo = resolve;
     });
+    const held = room.repositories.withLocks([diskAddress(nameOf("owner 7", "shared"))], () => isLetGo);
     try {
       const next = await room.commit(name, "second");
       const newer = state("owner 0", "shared", [[main, next]], room.now + 1);
