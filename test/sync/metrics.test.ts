@@ -64,8 +64,9 @@ test("what the peer lacks is shown, warned about, and gone when it has it", asyn
   const repository = announce(owner, [second.domain], { relays: [first.url] });
   const issue = issueFor(owner, repository, "only here");
   await put(first.store, repository);
-  await serveRepository(second.store, repository);
+  // Before anything is compared: the next comparison is an hour away.
   await put(second.store, issue);
+  await serveRepository(second.store, repository);
   const missing = () => second.metric("ngit_sync_peer_missing_events", { relay: first.domain });
   await until("one is missing there", async () => (await missing()) === 1);
   await clock.push(6_000);
