@@ -1,8 +1,7 @@
 // The sizes of spec "Scale", driven against the real core with relays that answer at once: memory, time, and what
 // one new issue costs.
 
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
+import { collectGarbage } from "../src/base/collect-garbage.js";
 import type { RelayLimits } from "../src/net/relay-dialer.js";
 import type { NostrEvent, Pubkey } from "../src/nostr/event.js";
 import type { Filter } from "../src/nostr/filter.js";
@@ -107,9 +106,6 @@ export class Mirror {
     this.nowMs = endMs;
   }
 }
-
-setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
 
 export function usedMib(): number {
   collectGarbage();

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
+import { collectGarbage } from "./base/collect-garbage.js";
 import { forgetKeptValues, KeptValues } from "./base/kept-values.js";
 import { ManualClock } from "./base/testing/manual-clock.js";
 import { largeBytesFor, type MemoryUse, MemoryWatch, returnFreeMemory } from "./free-memory.js";
@@ -9,8 +8,6 @@ import { largeBytesFor, type MemoryUse, MemoryWatch, returnFreeMemory } from "./
 const hasGlibc = "glibcVersionRuntime" in ((process.report.getReport() as { header: object }).header ?? {});
 
 test("what is free between buffers in use goes back to the system", { skip: !hasGlibc && "no glibc" }, async () => {
-  setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc") as () => void;
   const clock = new ManualClock();
   const returning = returnFreeMemory(clock, assert.ifError);
   const aSecond = async (): Promise<void> => {
@@ -24,7 +21,7 @@ test("what is free between buffers in use goes back to the system", { skip: !has
   buffers = buffers.filter((_, at) => at % 8 === 0);
   // The collector frees buffers in another thread.
   while (process.memoryUsage().arrayBuffers > others + 30 * 2 ** 20) {
-    collect();
+    collectGarbage();
     await new Promise((resolve) => setImmediate(resolve));
   }
   const before = process.memoryUsage.rss();
@@ -48,8 +45,20 @@ describe("a watch over memory", () => {
     assert.equal(watch.look(used(200, 50), 0), "nothing");
     assert.equal(watch.look(used(200, 40), 1_000), "nothing");
     assert.equal(watch.look(used(200, 34), 2_000), "trim");
-    watch.trimmed();
+    watch.trimmed(2_000);
     assert.equal(watch.look(used(200, 33), 3_000), "nothing");
+  });
+
+  test("asks to trim a small process no more than every fifteen seconds, and one that grows as often as it is worth it", () => {
+    const watch = new MemoryWatch(mebibytes(320));
+    watch.look(used(100, 50), 0);
+    watch.trimmed(0);
+    assert.equal(watch.look(used(100, 30), 1_000), "nothing");
+    assert.equal(watch.look(used(161, 30), 2_000), "trim");
+    watch.trimmed(2_000);
+    watch.look(used(100, 50), 16_000);
+    assert.equal(watch.look(used(100, 30), 16_999), "nothing");
+    assert.equal(watch.look(used(100, 30), 17_000), "trim");
   });
 
   test("asks to collect garbage in a large process, again only after it grew by a quarter, and not at once", () => {

@@ -2,13 +2,12 @@
 // has not looked at yet (it looks late, because their wrappers are small), and memory that is free between buffers in use,
 // which glibc keeps for as long as the process lives. After a flood of large messages each is a hundred megabytes and more.
 // So garbage is collected when the process has grown large, what is kept for a second reader goes if that was not enough,
-// and `malloc_trim` gives back what is free, at less than a millisecond for ten megabytes. Where there is no glibc nothing is
+// and `malloc_trim` gives back what is free. Where there is no glibc nothing is
 // trimmed: other allocators give back by themselves.
 
 import { readFileSync } from "node:fs";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { type Clock, repeatedly } from "./base/clock.js";
+import { collectGarbage } from "./base/collect-garbage.js";
 import { forgetKeptValues } from "./base/kept-values.js";
 
 const mebibyte = 2 ** 20;
@@ -17,6 +16,8 @@ const lookEveryMs = 1_000;
 const lookCloselyEveryMs = 250;
 /** So much must have become free since the last time. */
 const worthTrimmingBytes = 16 * mebibyte;
+/** Trimming stops a busy server for some 20 ms, and it will want the memory again: while it is small that can wait. */
+const leastBetweenTrimsMs = 15_000;
 /** Looking at everything stops the server for some 50 ms. */
 const leastBetweenMs = 2_000;
 /** What was in use after the last look may grow by so much before the next. */
@@ -38,6 +39,7 @@ export class MemoryWatch {
   #freedBytes = 0;
   #collectAboveBytes: number;
   #collectedAtMs = Number.NEGATIVE_INFINITY;
+  #trimmedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(readonly largeBytes: number) {
     this.#collectAboveBytes = largeBytes;
@@ -48,11 +50,13 @@ export class MemoryWatch {
     this.#bufferBytes = bufferBytes;
     if (ownBytes < this.largeBytes * 0.8) this.#collectAboveBytes = this.largeBytes;
     if (ownBytes > this.#collectAboveBytes && nowMs - this.#collectedAtMs >= leastBetweenMs) return "collect";
-    return this.#freedBytes >= worthTrimmingBytes ? "trim" : "nothing";
+    const mayTrim = this.#isHalfLarge(ownBytes) || nowMs - this.#trimmedAtMs >= leastBetweenTrimsMs;
+    return mayTrim && this.#freedBytes >= worthTrimmingBytes ? "trim" : "nothing";
   }
 
-  trimmed(): void {
+  trimmed(nowMs: number): void {
     this.#freedBytes = 0;
+    this.#trimmedAtMs = nowMs;
   }
 
   /** True: it is still large, so what can be made again should go. */
@@ -64,7 +68,11 @@ export class MemoryWatch {
   }
 
   nextLookMs({ ownBytes }: MemoryUse): number {
-    return ownBytes > this.largeBytes / 2 ? lookCloselyEveryMs : lookEveryMs;
+    return this.#isHalfLarge(ownBytes) ? lookCloselyEveryMs : lookEveryMs;
+  }
+
+  #isHalfLarge(ownBytes: number): boolean {
+    return ownBytes > this.largeBytes / 2;
   }
 }
 
@@ -90,7 +98,7 @@ export function returnFreeMemory(
     const wanted = watch.look(use, clock.monotonicMs());
     if (wanted === "nothing") return;
     if (wanted === "collect") memory.collect();
-    watch.trimmed();
+    watch.trimmed(clock.monotonicMs());
     await memory.trim();
     if (wanted === "collect" && watch.collected(memory.use(), clock.monotonicMs())) memory.forgetKept();
   };
@@ -120,7 +128,7 @@ const processMemory: ProcessMemory = {
     const { rss, arrayBuffers } = process.memoryUsage();
     return { ownBytes: anonymousBytes() ?? rss, bufferBytes: arrayBuffers };
   },
-  collect: () => collector()(),
+  collect: collectGarbage,
   trim: async () => (await trimmer())?.(),
   forgetKept: forgetKeptValues,
 };
@@ -134,18 +142,7 @@ function anonymousBytes(): number | undefined {
   }
 }
 
-// Both are made when they are needed first: most servers are never flooded.
-
-let collecting: (() => void) | undefined;
-
-function collector(): () => void {
-  if (!collecting) {
-    setFlagsFromString("--expose-gc");
-    collecting = runInNewContext("gc") as () => void;
-  }
-  return collecting;
-}
-
+// Loaded when it is needed first: most servers are never flooded.
 let loading: Promise<(() => void) | undefined> | undefined;
 
 function trimmer(): Promise<(() => void) | undefined> {

@@ -3,25 +3,18 @@
 
 import type { ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
+import { collectGarbage } from "../../src/base/collect-garbage.js";
 
 export const mebibyte = 1 << 20;
 const askedAgainMs = 800;
 /** A growth this small is taken for held, garbage and all: collecting costs the server more than most attacks do. */
 const countsAsHeldBytes = 16 * mebibyte;
 
-let collect: (() => void) | undefined;
-
 /** Of this process: objects and buffers that something still refers to. */
 export function heldHere(): number {
-  if (!collect) {
-    setFlagsFromString("--expose-gc");
-    collect = runInNewContext("gc") as () => void;
-  }
   // Buffers are let go of by the first; that their memory is free is counted by the second.
-  collect();
-  collect();
+  collectGarbage();
+  collectGarbage();
   return usedHere();
 }
 
