@@ -72,7 +72,7 @@ const reposted = refused("protected", "not-allowed", "a repost must not carry a 
 /** NIP-70: a repost (6, 16) has the event it repeats as its content. What is no JSON, or too deep for an event, carries none. */
 function embedsProtected({ kind, content }: NostrEvent): boolean {
   if ((kind !== kinds.repost && kind !== kinds.genericRepost) || content === "") return false;
-  if (frameFault(Buffer.from(content), usualFrameBounds) !== undefined) return false;
+  if (frameFault(content, usualFrameBounds) !== undefined) return false;
   let value: unknown;
   try {
     value = JSON.parse(content);

@@ -238,8 +238,8 @@ const evenHex = /^(?:[0-9a-f]{2})+$/i;
 
 /** A relay we follow is a stranger too: what would keep the parser busy is not parsed (threats.md row 37). */
 export function parseRelayFrame(frame: Buffer): RelayMessage | undefined {
-  if (frameFault(frame, usualFrameBounds) !== undefined) return undefined;
-  return parseRelayMessage(frame.toString("utf8"));
+  const text = frame.toString("utf8");
+  return frameFault(text, usualFrameBounds) === undefined ? parseRelayMessage(text) : undefined;
 }
 
 export function parseRelayMessage(data: string): RelayMessage | undefined {

@@ -112,8 +112,9 @@ export class Session {
     if (isBinary) return badFrame("messages are text frames");
     if (frame.length > limits.maxMessageBytes) return badFrame(`at most ${limits.maxMessageBytes} bytes are allowed`);
     if (!isUtf8(frame)) return badFrame("messages are UTF-8 text");
-    const fault = frameFault(frame, limits.frames);
-    return fault === undefined ? parseClientMessage(frame.toString(), limits) : badFrame(fault);
+    const text = frame.toString();
+    const fault = frameFault(text, limits.frames);
+    return fault === undefined ? parseClientMessage(text, limits) : badFrame(fault);
   }
 
   #dispatch(message: ClientMessage | BadMessage): Promise<void> | undefined {
