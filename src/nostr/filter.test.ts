@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { assertLinear } from "../base/testing/linear-time.js";
 import type { NostrEvent } from "./event.js";
 import {
   type Filter,
@@ -157,6 +158,27 @@ test("repeated values count once, unknown keys are ignored, __proto__ included",
     JSON.parse(`{"kinds":[1,1,2],"__proto__":{"ids":[]},"#":["x"],"depth":{"a":[[]]},"#t":["a","a"]}`),
   );
   assert.deepEqual(filter, { kinds: [1, 2], tags: new Map([["t", ["a"]]]) });
+});
+
+test("repeated values count once, wherever they stand and whatever else they share", () => {
+  // Few endings and beginnings, so that different values look alike in part.
+  const value = fc.tuple(fc.constantFrom("", "a", "b".repeat(60)), fc.nat(40), fc.constantFrom("", "-".repeat(20)));
+  const values = fc.array(
+    value.map((parts) => parts.join("")),
+    { maxLength: 300, size: "max" },
+  );
+  fc.assert(fc.property(values, (list) => assert.deepEqual(parsed({ "#t": list }).tags?.get("t"), [...new Set(list)])));
+  const many = Array.from({ length: 8_000 }, (_, index) => `${index}`);
+  assert.deepEqual(parsed({ "#t": [...many, "0"] }).tags?.get("t"), many);
+});
+
+test("threat 32: values that end alike are told apart in linear time", () => {
+  assertLinear(
+    "values with the same ending",
+    (chars) =>
+      Array.from({ length: Math.ceil(chars / 50) }, (_, index) => `${index} of many values that end like this one`),
+    (list) => parsed({ "#t": list }),
+  );
 });
 
 test("a tag of several values matches by its first value only", () => {
