@@ -179,7 +179,10 @@ function goOn(round: Round, untilMs: number): boolean {
 /** One owner's filters; `seenIn` is the last match it was found in, so that it is found once. */
 interface Place<Owner> {
   readonly owner: Owner;
-  readonly filed: Filed<Owner>[];
+  filters: readonly Filter[];
+  readonly values: number;
+  /** Undefined until the next event comes: most questions are closed before. */
+  filed: Filed<Owner>[] | undefined;
   seenIn: number;
   /** Its owner has left: what is still filed of it finds nobody. */
   isGone: boolean;
@@ -197,7 +200,9 @@ interface Filed<Owner> {
 }
 
 const fewKinds = 8;
+/** Filing and taking out hold the event loop for no more values than these at a time. */
 const valuesATurn = 5_000;
+const placesATurn = 1_000;
 
 /** Filters filed under one value; `visitedIn` is the last match that came here: an event may have a tag thousands of times. */
 class Crowd<Owner> extends Set<Filed<Owner>> {
@@ -224,6 +229,8 @@ export class SubscriptionIndex<Owner extends object> {
   readonly #everything = new Crowd<Owner>();
   #matches = 0;
   #found: Owner[] = [];
+  #unfiled: Place<Owner>[] = [];
+  #unfiledValues = 0;
   readonly #leaving: Filed<Owner>[] = [];
   #isClearing = false;
 
@@ -233,15 +240,13 @@ export class SubscriptionIndex<Owner extends object> {
 
   add(owner: Owner, filters: readonly Filter[]): void {
     this.remove(owner);
-    const place: Place<Owner> = { owner, filed: [], seenIn: 0, isGone: false };
+    let values = 0;
+    for (const filter of filters) values += valuesOf(filter);
+    const place: Place<Owner> = { owner, filters, values, filed: undefined, seenIn: 0, isGone: false };
     this.#byOwner.set(owner, place);
-    for (const filter of filters) {
-      if (matchesNothing(filter)) continue;
-      const kinds = filter.kinds && filter.kinds.length <= fewKinds ? filter.kinds : undefined;
-      const one: Filed<Owner> = { place, filter, lookedAtIn: 0, kinds, matches: undefined };
-      place.filed.push(one);
-      this.#file(one, put);
-    }
+    this.#unfiled.push(place);
+    this.#unfiledValues += values;
+    if (this.#unfiledValues > valuesATurn || this.#unfiled.length > placesATurn) this.#fileAll();
   }
 
   remove(owner: Owner): void {
@@ -249,8 +254,33 @@ export class SubscriptionIndex<Owner extends object> {
     if (!place) return;
     this.#byOwner.delete(owner);
     place.isGone = true;
-    this.#leaving.push(...place.filed);
+    if (!place.filed) {
+      this.#unfiledValues -= place.values;
+      // It may stay in the list for a while, but not what it asked for.
+      place.filters = [];
+      // The usual case: a question that was asked alone.
+      if (this.#unfiled.at(-1) === place) this.#unfiled.pop();
+      return;
+    }
+    for (const one of place.filed) this.#leaving.push(one);
     if (!this.#isClearing) this.#clear();
+  }
+
+  #fileAll(): void {
+    const unfiled = this.#unfiled;
+    this.#unfiled = [];
+    this.#unfiledValues = 0;
+    for (const place of unfiled) {
+      if (place.isGone) continue;
+      place.filed = [];
+      for (const filter of place.filters) {
+        if (matchesNothing(filter)) continue;
+        const kinds = filter.kinds && filter.kinds.length <= fewKinds ? filter.kinds : undefined;
+        const one: Filed<Owner> = { place, filter, lookedAtIn: 0, kinds, matches: undefined };
+        place.filed.push(one);
+        this.#file(one, put);
+      }
+    }
   }
 
   /** A client that leaves may have hundreds of thousands of values: they are taken out a few thousand a turn. */
@@ -268,6 +298,7 @@ export class SubscriptionIndex<Owner extends object> {
 
   /** Each owner once, however many of its filters match. */
   match(event: NostrEvent): Owner[] {
+    if (this.#unfiled.length > 0) this.#fileAll();
     this.#matches++;
     this.#found = [];
     this.#visit(this.#byId.get(event.id), event);
