@@ -68,7 +68,9 @@ export class ByteBudget {
 
   /** Of holdings only. */
   change(holding: HeldBytes, group: Group, difference: number): boolean {
-    if (difference > 0 && !this.#hasRoom(holding, group, difference)) return false;
+    if (difference > 0 && !this.#fits(holding, group, difference) && !this.#makeRoom(holding, group, difference)) {
+      return false;
+    }
     this.#held += difference;
     group.bytes += difference;
     return true;
@@ -81,24 +83,26 @@ export class ByteBudget {
     if (group.holdings === 0 && holding.key !== undefined) this.#groups.delete(holding.key);
   }
 
-  #hasRoom(asker: HeldBytes, group: Group, bytes: number): boolean {
+  #fits(asker: HeldBytes, group: Group, bytes: number): boolean {
     const { inAll, perAddress } = this.#limits();
-    const fitsGroup = () => asker.key === undefined || group.bytes + bytes <= perAddress;
-    const fitsAll = () => this.#held + bytes <= inAll;
-    if (fitsGroup() && fitsAll()) return true;
-    if (!fitsGroup())
+    return this.#held + bytes <= inAll && (asker.key === undefined || group.bytes + bytes <= perAddress);
+  }
+
+  #makeRoom(asker: HeldBytes, group: Group, bytes: number): boolean {
+    const { inAll, perAddress } = this.#limits();
+    if (asker.key !== undefined && group.bytes + bytes > perAddress)
       this.#evict(
         asker,
         (one) => one.key === asker.key,
         () => group.bytes + bytes <= perAddress * 0.9,
       );
-    if (!fitsAll())
+    if (this.#held + bytes > inAll)
       this.#evict(
         asker,
         () => true,
         () => this.#held + bytes <= inAll * 0.9,
       );
-    return !asker.isClosed && fitsGroup() && fitsAll();
+    return !asker.isClosed && this.#fits(asker, group, bytes);
   }
 
   /** Goes on a little below the bound, so that the next to ask does not sort them all again. */
