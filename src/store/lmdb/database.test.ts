@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { eventOf } from "../testing/events.js";
+import { DatabaseFiles, readsAhead } from "./database.js";
 import { openLmdbStore } from "./open.js";
 
 const databases = (folder: string): string[] =>
@@ -56,7 +57,6 @@ test("compacting gives space back and leaves one file", async () => {
 test("a store of another format is not opened", async () => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-files-"));
   try {
-    const { DatabaseFiles } = await import("./database.js");
     const { setMeta } = await import("./rows.js");
     const database = new DatabaseFiles(folder).open();
     await database.write(() => setMeta(database, "version", 99));
@@ -65,4 +65,8 @@ test("a store of another format is not opened", async () => {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+});
+
+test("what lies around a page is read with it as long as the file fits into memory", () => {
+  assert.deepEqual([readsAhead(0, 100), readsAhead(100, 100), readsAhead(101, 100)], [true, true, false]);
 });

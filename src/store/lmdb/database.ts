@@ -3,6 +3,7 @@
 
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { link, open as openFile, rename, rm, statfs } from "node:fs/promises";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Database as LmdbTable, open, type RootDatabase } from "lmdb";
@@ -40,8 +41,20 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/**
+ * Whether the system should read what lies around a page too. Of a file that does not fit into memory that drives out what is
+ * asked for next, and a question by some thousand rows reads gigabytes.
+ */
+export const readsAhead = (fileBytes: number, memoryBytes: number): boolean => fileBytes <= memoryBytes;
+
+const memoryBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+
 export function openDatabase(path: string, readOnly = false): Database {
+  const fileBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  // lmdb-js documents it, and its types lack it.
+  const reading = { noReadAhead: !readsAhead(fileBytes, memoryBytes()) };
   const root: RootDatabase<Buffer, Uint8Array> = open({
+    ...reading,
     path,
     readOnly,
     noSubdir: true,
