@@ -25,7 +25,7 @@ import {
   targetsOf,
   type VerifiedEvent,
 } from "../nostr/event.js";
-import type { Oid } from "../nostr/nip34.js";
+import { isOid, type Oid, pullRequestOf } from "../nostr/nip34.js";
 import type { Reader, TableReader, Transaction } from "../store/port.js";
 import {
   addressKey,
@@ -77,6 +77,8 @@ export interface WaitingHint {
   readonly phase: WaitingPhase;
   readonly created_at: number;
   readonly bytes: number;
+  /** What a pull request waits for; null: nothing that could come. Rows of earlier versions lack it. */
+  readonly tip?: Oid | null;
 }
 
 export interface WaitingTotals {
@@ -142,6 +144,12 @@ export const isStillHere = async (reader: Reader, id: EventId): Promise<boolean>
   (await waitingEntry(reader, id)) !== undefined || (await reader.has(id));
 
 export const waitingEvent = (entry: WaitingEntry): VerifiedEvent => eventFromStoredText(entry.raw);
+
+/** The tip a waiting pull request names, when it could be an object. */
+export function waitingTip(entry: WaitingEntry): Oid | undefined {
+  const tip = pullRequestOf(waitingEvent(entry))?.tip;
+  return isOid(tip) ? tip : undefined;
+}
 
 export const waitingTotals = async (reader: TableReader): Promise<WaitingTotals> =>
   (await reader.row<WaitingTotals>("purgatory", waitingKeys.totals)) ?? emptyTotals;
@@ -307,6 +315,7 @@ export async function putWaiting(tx: Transaction, given: WaitingEntry): Promise<
     phase: entry.phase,
     created_at: entry.created_at,
     bytes: entry.bytes,
+    ...(entry.kind === "pull-request" && { tip: (entry.releasable && waitingTip(entry)) || null }),
   };
   const { hints, marks } = derivedKeys(entry);
   for (const key of hints) tx.setRow("purgatory", key, hint);

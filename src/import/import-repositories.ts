@@ -20,7 +20,7 @@ import type { Intake } from "../intake/intake.js";
 import { npubOf } from "../nostr/nip19.js";
 import type { Oid } from "../nostr/nip34.js";
 import { canDecide, decidingStates } from "../purgatory/plan.js";
-import { tipOf, waitingPullRequests } from "../purgatory/pull-requests.js";
+import { waitingTips } from "../purgatory/pull-requests.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Store } from "../store/port.js";
 import { type ForeignRepository, foreignRepositories } from "./foreign-repositories.js";
@@ -126,7 +126,7 @@ class Bringing {
   async #wanted(name: RepositoryName): Promise<Oid[]> {
     const { store } = this.house;
     const newest = (await decidingStates(store, name)).find(canDecide);
-    const tips = (await waitingPullRequests(store, name)).flatMap((entry) => tipOf(entry) ?? []);
+    const tips = [...(await waitingTips(store, name)).values()];
     return [...new Set([...(newest ? newest.refs.values() : []), ...tips])];
   }
 }

@@ -19,6 +19,7 @@ import {
   type WaitingTotals,
   waitingEntry,
   waitingEvent,
+  waitingTip,
   waitingTotals,
 } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
@@ -27,7 +28,6 @@ import type { EventId } from "../nostr/event.js";
 import { npubOf } from "../nostr/nip19.js";
 import { type Oid, stateOf } from "../nostr/nip34.js";
 import { wantedRefs } from "../purgatory/plan.js";
-import { tipOf } from "../purgatory/pull-requests.js";
 import type { Reader } from "../store/port.js";
 import { type AdminParts, type AskedServer, type Caller, done, noteChange, type Outcome, refusal } from "./context.js";
 import { followInGit, takeAway } from "./hosting.js";
@@ -100,7 +100,7 @@ const hasObjects = (entry: WaitingEntry): boolean =>
   entry.releasable && (entry.kind === "state" || entry.kind === "pull-request");
 
 function namedObjects(entry: WaitingEntry): Oid[] {
-  if (entry.kind === "pull-request") return [tipOf(entry)].filter((oid) => oid !== undefined);
+  if (entry.kind === "pull-request") return [waitingTip(entry)].filter((oid) => oid !== undefined);
   const state = stateOf(waitingEvent(entry));
   return state ? [...new Set(wantedRefs(state).refs.values())] : [];
 }

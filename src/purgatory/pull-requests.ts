@@ -17,10 +17,11 @@ import {
   isStillHere,
   placesOf,
   type WaitingEntry,
-  waitingEntries,
   waitingEntry,
   waitingEvent,
+  waitingHints,
   waitingKeys,
+  waitingTip,
 } from "../catalogue/waiting.js";
 import { diskAddress } from "../git/address.js";
 import { Overtaken, RefChanges } from "../git/change-refs.js";
@@ -29,7 +30,7 @@ import { nothingPlaced, type Placed } from "../git/quarantine.js";
 import type { GitRepository } from "../git/repository.js";
 import type { ServiceName } from "../net/url.js";
 import { addressText, type EventId, kinds, type NostrEvent, type Pubkey } from "../nostr/event.js";
-import { isOid, type Oid, pullRequestOf, type RefName, repositoriesTagged } from "../nostr/nip34.js";
+import { type Oid, pullRequestOf, type RefName, repositoriesTagged } from "../nostr/nip34.js";
 import type { Reader, Transaction } from "../store/port.js";
 import type { PurgatoryContext } from "./context.js";
 import type { PlanParts, RepositoryPlan } from "./plan.js";
@@ -80,28 +81,32 @@ const maxPullRequestsLookedAt = 500;
 
 const pullRequestRef = (id: EventId): RefName => `refs/nostr/${id}` as RefName;
 
-/** The tip a waiting pull request names, when it could be an object. */
-export function tipOf(entry: WaitingEntry): Oid | undefined {
-  const tip = pullRequestOf(waitingEvent(entry))?.tip;
-  return isOid(tip) ? tip : undefined;
-}
-
-/** Those asked for by id, then others up to a bound: a flood of strangers' must not hide the one that is pushed now. */
-export async function waitingPullRequests(
+/**
+ * What pull requests wait for in a repository: those asked for by id, then others up to a bound, for a flood of strangers'
+ * must not hide the one that is pushed now. Told by their hints: a release looks at all of them, however few have come.
+ */
+export async function waitingTips(
   reader: Reader,
   name: RepositoryName,
   asked: readonly EventId[] = [],
-): Promise<WaitingEntry[]> {
-  const prefix = waitingKeys.repositoryKind(name, "pull-request");
-  const found = new Map<EventId, WaitingEntry>();
+): Promise<Map<EventId, Oid>> {
+  const found = new Map<EventId, Oid>();
+  const add = (entry: WaitingEntry | undefined): void => {
+    const tip = entry?.releasable ? waitingTip(entry) : undefined;
+    if (entry && tip) found.set(entry.id, tip);
+  };
   for (const id of asked) {
     const entry = await waitingEntry(reader, id);
     const isHere =
       entry?.kind === "pull-request" && placesOf(entry).some((place) => repositoryKey(place) === repositoryKey(name));
-    if (isHere) found.set(id, entry);
+    if (isHere) add(entry);
   }
-  for (const entry of await waitingEntries(reader, prefix, maxPullRequestsLookedAt)) found.set(entry.id, entry);
-  return [...found.values()].filter((entry) => entry.releasable);
+  const prefix = waitingKeys.repositoryKind(name, "pull-request");
+  for (const { id, tip } of await waitingHints(reader, prefix, maxPullRequestsLookedAt)) {
+    if (tip) found.set(id, tip);
+    else if (tip === undefined) add(await waitingEntry(reader, id));
+  }
+  return found;
 }
 
 /**
@@ -115,7 +120,7 @@ async function planPullRequest(
   isMine: (name: RepositoryName) => boolean,
   willBeReleased: (name: RepositoryName) => boolean,
 ): Promise<PullRequestPlan | undefined> {
-  const tip = tipOf(entry);
+  const tip = waitingTip(entry);
   if (!tip) return undefined;
   const addressed: { name: RepositoryName; repository: GitRepository; has: boolean }[] = [];
   for (const name of placesOf(entry).filter(isMine)) {
@@ -205,13 +210,16 @@ export class PullRequestRefs {
 
   /** One question to git however many wait: most of them wait for something that is not here. */
   async #withCommitHere(name: RepositoryName, asked: readonly EventId[]): Promise<WaitingEntry[]> {
-    const waiting = await waitingPullRequests(this.parts.store, name, asked);
-    if (waiting.length === 0) return [];
-    const types = await this.#open(name).objectTypes(waiting.flatMap((entry) => tipOf(entry) ?? []));
-    return waiting.filter((entry) => {
-      const tip = tipOf(entry);
-      return tip !== undefined && types.get(tip) === "commit";
-    });
+    const { store } = this.parts;
+    const tips = await waitingTips(store, name, asked);
+    if (tips.size === 0) return [];
+    const types = await this.#open(name).objectTypes([...tips.values()]);
+    const here: WaitingEntry[] = [];
+    for (const [id, tip] of tips) {
+      const entry = types.get(tip) === "commit" ? await waitingEntry(store, id) : undefined;
+      if (entry) here.push(entry);
+    }
+    return here;
   }
 
   /** Served ones that lost their ref though their commit is here get it back; what was deleted meanwhile has no ref. */
