@@ -297,6 +297,7 @@ export class Relay {
   readonly bySub = new Map<string, Asked>();
   sweeps: Sweep[] = [];
   retries: { readonly dueMs: number; readonly items: readonly Item[] }[] = [];
+  /** By `askDirectly` only. */
   readonly direct = new Map<EventId, Owed["claim"]>();
   owed: Owed[] = [];
   /** Since the last full sync: something is there and not here (query.ts). */

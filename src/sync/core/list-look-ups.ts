@@ -7,6 +7,7 @@ import { passesBy, type Relay, type SyncState } from "./core-state.js";
 import { historyCapacity } from "./items.js";
 import { type Job, Query } from "./job.js";
 import type { Outcome } from "./messages.js";
+import { askDirectly } from "./query.js";
 import type { RelayLists } from "./relay-lists.js";
 import { endPassing, relayOutside } from "./relay-table.js";
 import { listedRelay, type Repo } from "./wanted.js";
@@ -167,7 +168,7 @@ function askSigner(state: SyncState, signer: Pubkey, ids: readonly EventId[]): v
     if (state.ignored.has(listed.key) || (!isKnown && state.outbox.unlisted.size >= state.config.maxOutboxRelays))
       continue;
     const relay = relayOutside(state, listed);
-    for (const id of ids) if (relay.direct.size < state.config.maxDirectIds) relay.direct.set(id, "unknown");
+    askDirectly(state, relay, ids);
     passBy(state, relay);
   }
 }

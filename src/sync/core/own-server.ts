@@ -24,6 +24,7 @@ import { reconsider } from "./live-set.js";
 import type { Account, EventSource, Input, RelayKey } from "./messages.js";
 import { lookUpLater } from "./outbox.js";
 import { participantKinds } from "./outbox-filters.js";
+import { askDirectly } from "./query.js";
 import { byLists, type ColdId, isOurs, isTrouble } from "./remembered.js";
 import { followBootstrap } from "./targets.js";
 import type { Level } from "./wanted.js";
@@ -203,14 +204,9 @@ function pause(state: SyncState, relay: Relay, code: string, forMs: number): voi
 }
 
 /** False: there was no room for all of them. A relay that is away is asked when it is back. */
-function askFor(
-  { config, touched }: SyncState,
-  relay: Relay,
-  ids: readonly EventId[],
-  claim: Owed["claim"] = "unknown",
-): boolean {
-  for (const id of ids) if (relay.direct.size < config.maxDirectIds) relay.direct.set(id, claim);
-  touched.add(relay);
+function askFor(state: SyncState, relay: Relay, ids: readonly EventId[], claim?: Owed["claim"]): boolean {
+  askDirectly(state, relay, ids, claim);
+  state.touched.add(relay);
   return ids.every((id) => relay.direct.has(id));
 }
 

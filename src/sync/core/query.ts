@@ -4,7 +4,7 @@
 
 import type { EventId, NostrEvent } from "../../nostr/event.js";
 import type { Filter } from "../../nostr/filter.js";
-import { secondMs } from "./config.js";
+import { type SyncConfig, secondMs } from "./config.js";
 import { log, type Relay, type SyncState, tally } from "./core-state.js";
 import { authorKinds, filterOf, historyCapacity } from "./items.js";
 import {
@@ -203,6 +203,19 @@ export function queryDeadlineMs({ config }: SyncState, { deafSinceMs }: Relay, q
       return query.heardMs + config.syncHistorySilenceSecs * secondMs;
     default:
       return Number.POSITIVE_INFINITY;
+  }
+}
+
+/** The relay is asked for these ids next, as far as there is room. That it has sent one before is not forgotten for a guess. */
+export function askDirectly(
+  { config }: { readonly config: Pick<SyncConfig, "maxDirectIds"> },
+  { direct }: Pick<Relay, "direct">,
+  ids: readonly EventId[],
+  claim: Owed["claim"] = "unknown",
+): void {
+  for (const id of ids) {
+    const known = direct.get(id);
+    if (known === undefined ? direct.size < config.maxDirectIds : known === "unknown") direct.set(id, claim);
   }
 }
 
