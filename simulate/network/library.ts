@@ -2,7 +2,7 @@
 // for each of a thousand servers would not fit into memory, and they would say the same.
 
 import type { EventId, NostrEvent } from "../../src/nostr/event.js";
-import { type Filter, matcherOf } from "../../src/nostr/filter.js";
+import { type Filter, matcherOf, matchesNothing } from "../../src/nostr/filter.js";
 
 /** An event with what the network model knows of it. */
 export interface Shelved {
@@ -10,6 +10,8 @@ export interface Shelved {
   /** As it goes over a wire. */
   readonly bytes: number;
   readonly holders: Uint32Array;
+  /** The last look that found it: several tags may lead to it. */
+  foundIn: number;
 }
 
 const indexedTags: ReadonlySet<string> = new Set(["a", "A", "q", "e", "E", "d"]);
@@ -21,6 +23,7 @@ export class Library {
   /** Asked for by kind alone, each server's own: two servers of a large network share few of them. */
   readonly #ofServer: Map<number, Set<Shelved>>[];
   readonly #words: number;
+  #looks = 0;
 
   constructor(servers: number) {
     this.#words = Math.ceil(servers / 32);
@@ -28,7 +31,7 @@ export class Library {
   }
 
   add(event: NostrEvent, bytes: number): Shelved {
-    const shelved: Shelved = { event, bytes, holders: new Uint32Array(this.#words) };
+    const shelved: Shelved = { event, bytes, holders: new Uint32Array(this.#words), foundIn: 0 };
     this.#byId.set(event.id, shelved);
     append(this.#byKind, event.kind, shelved);
     for (const [name = "", value = ""] of event.tags) {
@@ -64,12 +67,12 @@ export class Library {
 
   /** What one of two servers holds and the filter asks for, each once. */
   each(filter: Filter, one: number, other: number, found: (shelved: Shelved) => void): void {
-    const matches = matcherOf(filter, "often");
-    const seen = new Set<Shelved>();
+    const matches = matcherOf(withoutFirstTag(filter), "often");
+    const look = ++this.#looks;
     this.#candidates(filter, one, other, (shelved) => {
-      if (seen.has(shelved) || !(this.isServed(one, shelved) || this.isServed(other, shelved))) return;
+      if (shelved.foundIn === look || !(this.isServed(one, shelved) || this.isServed(other, shelved))) return;
       if (!matches(shelved.event)) return;
-      seen.add(shelved);
+      shelved.foundIn = look;
       found(shelved);
     });
   }
@@ -103,6 +106,14 @@ export class Library {
           for (const shelved of this.#ofServer[server]!.get(kind) ?? []) look(shelved);
     }
   }
+}
+
+/** What is left to see of a candidate: the first tag led to it, unless ids did. */
+function withoutFirstTag(filter: Filter): Filter {
+  if (filter.ids || !filter.tags || matchesNothing(filter)) return filter;
+  const { tags, ...rest } = filter;
+  const others = new Map([...tags].slice(1));
+  return others.size > 0 ? { ...rest, tags: others } : rest;
 }
 
 function append<Key>(lists: Map<Key, Shelved[]>, key: Key, shelved: Shelved): void {
