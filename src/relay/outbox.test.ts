@@ -23,15 +23,18 @@ function slowSocket(turn: FlushTurn) {
 }
 
 test("what a socket has not taken yet is not overwritten by what others are sent", async () => {
-  const turn = new FlushTurn();
+  const turn = new FlushTurn(new ManualClock());
   const prefix = Buffer.from('["EVENT","s",');
   const clients = Array.from({ length: 3 }, () => ({ ...slowSocket(turn), text: "", received: "" }));
+  const sizes = [120, 700, 3_000, 9_000, 300];
   let number = 0;
   for (let round = 0; round < 40; round++) {
     for (const [index, client] of clients.entries()) {
-      for (let count = 0; count < 30; count++) {
-        const json = `{"number":${number++},"filling":"${String.fromCharCode(97 + (number % 26)).repeat(3_000)}"}`;
-        client.outbox.sendEvent(prefix, Buffer.from(json));
+      // From a frame that is alone to several full slabs, from memory and from the disk.
+      for (let count = 0; count <= round; count++) {
+        const filling = String.fromCharCode(97 + (number % 26)).repeat(sizes[number % sizes.length] as number);
+        const json = `{"number":${number++},"filling":"${filling}"}`;
+        client.outbox.sendEvent(prefix, number % 2 === 0 ? json : Buffer.from(json));
         client.text += `${prefix}${json}]`;
       }
       await new Promise(setImmediate);
@@ -42,13 +45,13 @@ test("what a socket has not taken yet is not overwritten by what others are sent
   for (const client of clients) {
     while (client.waiting.length > 0) take(client);
     assert.equal(client.outbox.heldBytes, 0);
-    // Frame headers of this size are four bytes, the first of which text does not have.
+    // Frame headers of these sizes are four bytes, the first of which text does not have.
     assert.ok(client.received.replaceAll(/\x81~../gs, "") === client.text, "a client received something else");
   }
 });
 
 test("a frame that several clients get is not written over when one of them has taken it, whatever its size", async () => {
-  const turn = new FlushTurn();
+  const turn = new FlushTurn(new ManualClock());
   const prefix = Buffer.from('["EVENT","s",');
   // Header, prefix, text and closing bracket make it just as large as a slab.
   const frame = eventFrame(prefix, Buffer.alloc(128 * 1024 - 10 - prefix.length - 1, "a"));

@@ -20,21 +20,41 @@ const ending = Buffer.from([closingBracket]);
 /** What may wait for one client while all together wait for much. */
 const tightPauseBytes = 64 * 1024;
 
-/** Full slabs nobody uses, as Node keeps small ones: a long answer is dozens, and the collector would stop for them. */
-const freeSlabs: Buffer[] = [];
+/** Slabs of these sizes are used again, as Node uses small ones: an answer is several, and the collector would stop for them. */
+const slabSizes = [4 * 1024, 16 * 1024, 64 * 1024, fullSlabBytes];
+const freeSlabs = new Map<number, Buffer[]>(slabSizes.map((bytes) => [bytes, []]));
 const mostFreeSlabs = 16;
-/** The memory of full slabs. A frame that several clients get may be as large, and is nobody's to use again. */
-const fullSlabs = new WeakSet<ArrayBufferLike>();
+/** Their memory. A frame that several clients get may be as large, and is nobody's to use again. */
+const slabs = new WeakSet<ArrayBufferLike>();
 
 function newSlab(bytes: number): Buffer {
-  if (bytes !== fullSlabBytes) return Buffer.allocUnsafe(bytes);
-  const slab = freeSlabs.pop() ?? Buffer.allocUnsafeSlow(fullSlabBytes);
-  fullSlabs.add(slab.buffer);
+  const free = freeSlabs.get(bytes);
+  if (!free) return Buffer.allocUnsafe(bytes);
+  const slab = free.pop() ?? Buffer.allocUnsafeSlow(bytes);
+  slabs.add(slab.buffer);
   return slab;
 }
 
+/** Nobody refers to it any more. */
+function giveBack({ buffer }: Buffer): void {
+  // Most buffers are small ones of Node's pool: that is seen by their size.
+  const free = freeSlabs.get(buffer.byteLength);
+  if (free && free.length < mostFreeSlabs && slabs.has(buffer)) free.push(Buffer.from(buffer));
+}
+
+/** One after the other, in a slab of their own. */
+function joined(pieces: readonly Buffer[], bytes: number): Buffer {
+  const slab = newSlab(slabSizes.find((size) => size >= bytes) ?? bytes);
+  let at = 0;
+  for (const piece of pieces) {
+    at += piece.copy(slab, at);
+    giveBack(piece);
+  }
+  return slab.subarray(0, bytes);
+}
+
 export interface OutboxParts {
-  /** To the socket: all pieces in order, and one call when all are with the kernel. */
+  /** To the socket: all pieces in order, and one call when all are with the kernel. The list is used again after that call. */
   write(pieces: readonly Buffer[], done: () => void): void;
   readonly turn: FlushTurn;
   readonly clock: Clock;
@@ -56,7 +76,8 @@ export class Outbox {
   #nextSlabBytes = firstSlabBytes;
   #queuedBytes = 0;
   #writingBytes = 0;
-  #writing: readonly Piece[] = [];
+  /** The same array for every batch, like the one above: a new one for each delivery is what the collector would stop for. */
+  readonly #writing: Piece[] = [];
   /** Of what waits or is being written: texts that are shared, which count once for all. */
   #sharedBytes = 0;
   #writingSinceMs = 0;
@@ -90,12 +111,13 @@ export class Outbox {
   }
 
   /** `prefix` is `eventPrefix(subscription)`; `json` is copied now and may be reused by its owner. */
-  sendEvent(prefix: Buffer, json: Buffer): void {
-    const at = this.#reserve(eventFrameBytes(prefix, json));
+  sendEvent(prefix: Buffer, json: Buffer | string): void {
+    const payloadBytes = prefix.length + (typeof json === "string" ? Buffer.byteLength(json) : json.length) + 1;
+    const at = this.#reserve(headerBytes(payloadBytes) + payloadBytes);
     const slab = this.#slab;
     if (at < 0 || !slab) return;
     this.#parts.onSent("EVENT");
-    writeEventFrame(slab, at, prefix, json);
+    writeEventFrame(slab, at, payloadBytes, prefix, json);
   }
 
   /** Nothing waits to be written: a frame that others get too would be alone, and need not be copied. */
@@ -165,7 +187,7 @@ export class Outbox {
     this.#closed = true;
     for (const piece of [...this.#full, ...this.#writing]) if (piece instanceof SharedText) piece.letGo();
     this.#full = [];
-    this.#writing = [];
+    this.#writing.length = 0;
     this.#slab = undefined;
     this.#queuedBytes = 0;
     this.#sharedBytes = 0;
@@ -220,36 +242,36 @@ export class Outbox {
   /** Closes the slab and keeps only what is used of it: it may wait for long. */
   #trimSlab(): void {
     if (this.#slab && this.#used > 0) this.#full.push(Buffer.from(this.#slab.subarray(0, this.#used)));
+    if (this.#slab) giveBack(this.#slab);
     this.#slab = undefined;
     this.#used = 0;
     this.#nextSlabBytes = firstSlabBytes;
   }
 
   /** Hands the next batch to the socket, unless one is under way. */
-  flush(): void {
+  flush(nowMs: number): void {
     this.#flushScheduled = false;
-    if (this.#closed || this.#writingBytes > 0) return;
+    if (this.#closed || this.#writingBytes > 0 || this.#queuedBytes === 0) return;
     this.#closeSlab();
-    const batch = this.#takeBatch();
-    if (batch.length === 0) return;
-    let bytes = 0;
-    for (const piece of batch) bytes += piece.length;
+    const bytes = this.#takeBatch();
     // Who is getting a long answer gets its rest in full slabs, which nobody has to join.
     this.#nextSlabBytes = bytes * 4 > fullSlabBytes ? fullSlabBytes : firstSlabBytes;
     this.#queuedBytes -= bytes;
     this.#writingBytes = bytes;
-    this.#writing = batch;
-    this.#writingSinceMs = this.#parts.clock.monotonicMs();
+    this.#writingSinceMs = nowMs;
     this.#written ??= () => this.#taken();
-    this.#parts.write(buffersOf(batch), this.#written);
+    this.#parts.write(buffersOf(this.#writing), this.#written);
   }
 
-  /** About a full slab, and a shared text whole. Frames of our own are joined: the kernel is asked once for them all. */
-  #takeBatch(): readonly Piece[] {
+  /**
+   * About a full slab, and a shared text whole, to be written now; answers its bytes. Frames of our own are joined: the
+   * kernel is asked once for them all.
+   */
+  #takeBatch(): number {
     if (this.#full.length === 1) {
-      const all = this.#full;
-      this.#full = [];
-      return all;
+      const only = this.#full.pop() as Piece;
+      this.#writing.push(only);
+      return only.length;
     }
     let bytes = 0;
     let count = 0;
@@ -262,23 +284,21 @@ export class Outbox {
       count++;
     }
     const taken = this.#full.splice(0, count);
-    return count < 2 || isShared ? taken : [Buffer.concat(taken as Buffer[], bytes)];
+    if (count < 2 || isShared) this.#writing.push(...taken);
+    else this.#writing.push(joined(taken as Buffer[], bytes));
+    return bytes;
   }
 
   #taken(): void {
     this.#writingBytes = 0;
-    const written = this.#writing;
-    this.#writing = [];
-    for (const piece of written) {
+    for (let piece = this.#writing.pop(); piece; piece = this.#writing.pop()) {
       if (piece instanceof SharedText) {
         this.#sharedBytes -= piece.length;
         piece.letGo();
-      } else if (fullSlabs.has(piece.buffer) && freeSlabs.length < mostFreeSlabs) {
-        freeSlabs.push(Buffer.from(piece.buffer));
-      }
+      } else giveBack(piece);
     }
     if (!this.#closed) this.#parts.held.hold(this.#queuedBytes - this.#sharedBytes);
-    this.flush();
+    if (this.#queuedBytes > 0) this.flush(this.#parts.clock.monotonicMs());
     this.#wake();
     if (!this.#closed) this.#parts.onTaken();
   }
@@ -300,22 +320,19 @@ const buffersOf = (pieces: readonly Piece[]): readonly Buffer[] =>
 
 const headerBytes = (payloadBytes: number): number => (payloadBytes < 126 ? 2 : payloadBytes < 65_536 ? 4 : 10);
 
-const eventFrameBytes = (prefix: Buffer, json: Buffer): number => {
-  const payloadBytes = prefix.length + json.length + 1;
-  return headerBytes(payloadBytes) + payloadBytes;
-};
-
-function writeEventFrame(slab: Buffer, at: number, prefix: Buffer, json: Buffer): void {
-  const start = writeHeader(slab, at, prefix.length + json.length + 1);
+function writeEventFrame(slab: Buffer, at: number, payloadBytes: number, prefix: Buffer, json: Buffer | string): void {
+  const start = writeHeader(slab, at, payloadBytes);
   prefix.copy(slab, start);
-  json.copy(slab, start + prefix.length);
-  slab[start + prefix.length + json.length] = closingBracket;
+  if (typeof json === "string") slab.write(json, start + prefix.length);
+  else json.copy(slab, start + prefix.length);
+  slab[start + payloadBytes - 1] = closingBracket;
 }
 
 /** A whole EVENT frame, for `sendFrame`. */
 export function eventFrame(prefix: Buffer, json: Buffer): Buffer {
-  const frame = Buffer.allocUnsafe(eventFrameBytes(prefix, json));
-  writeEventFrame(frame, 0, prefix, json);
+  const payloadBytes = prefix.length + json.length + 1;
+  const frame = Buffer.allocUnsafe(headerBytes(payloadBytes) + payloadBytes);
+  writeEventFrame(frame, 0, payloadBytes, prefix, json);
   return frame;
 }
 
@@ -341,6 +358,8 @@ function writeHeader(slab: Buffer, at: number, payloadBytes: number): number {
 export class FlushTurn {
   #waiting: Outbox[] = [];
 
+  constructor(readonly clock: Pick<Clock, "monotonicMs">) {}
+
   /** Flushes `one` at the end of this turn. Each outbox asks once a turn: what waits is bounded by the connections. */
   add(one: Outbox): void {
     if (this.#waiting.push(one) === 1) setImmediate(this.#run);
@@ -349,6 +368,7 @@ export class FlushTurn {
   readonly #run = (): void => {
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const one of waiting) one.flush();
+    const nowMs = this.clock.monotonicMs();
+    for (const one of waiting) one.flush(nowMs);
   };
 }

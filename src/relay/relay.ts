@@ -43,7 +43,7 @@ export function createRelay(given: Omit<RelayParts, "limits"> & { readonly limit
     live,
     records: new RecordBudget(),
     budgets,
-    turn: new FlushTurn(),
+    turn: new FlushTurn(clock),
     left(session) {
       sessions.delete(session);
       metrics.connectionClosed((clock.monotonicMs() - session.openedAtMs) / 1000);

@@ -42,6 +42,8 @@ export interface StoredRow {
   readonly kind: number;
   readonly created_at: number;
   readonly json: Buffer;
+  /** The same as it lies here, a string in memory or bytes from the disk: nothing is made of it. */
+  readonly text: Buffer | string;
   /** About how many bytes `json` has, without making it. */
   readonly size: number;
   readonly event: VerifiedEvent;

@@ -61,7 +61,7 @@ export async function startSession(
       setImmediate(done);
     },
     held: budgets.outgoing.open("192.0.2.1"),
-    turn: new FlushTurn(),
+    turn: new FlushTurn(systemClock),
     clock: systemClock,
     maxHeldBytes: () => limits.sendMaxBytes,
     onOverflow: () => assert.fail("the outbox overflowed"),

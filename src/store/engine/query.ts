@@ -47,14 +47,20 @@ type RowMatcher = (row: AnyRow, tagTexts: readonly Buffer[] | undefined) => bool
  * found that way is matched in full: another list may have led to the same event.
  */
 function rowMatcher(filter: Filter, plan: Plan): RowMatcher {
-  const matches = fullMatcher(filter);
   if (plan.type !== "terms" || filter.search !== undefined || filter.tags === undefined) {
+    const matches = fullMatcher(filter);
     return (row) => matches(matchable(row));
   }
   const { tags: _found, ...header } = filter;
   const headerMatches = matcherOf(header);
+  let full: Matcher | undefined;
+  // Made for the first row that needs it: most questions have none, and it may hold a thousand values.
+  const matches = (row: AnyRow): boolean => {
+    full ??= fullMatcher(filter);
+    return full(matchable(row));
+  };
   return (row, tagTexts) => {
-    if (row instanceof Row || !tagTexts) return matches(matchable(row));
+    if (row instanceof Row || !tagTexts) return matches(row);
     return headerMatches(row) && (tagTexts.every((text) => row.hasText(text)) || matches(row));
   };
 }
@@ -339,6 +345,9 @@ export class PagedQuery {
   #giveBack(): void {
     if (this.#memory) this.#sight.content.pageMemories.giveBack(this.#memory);
     this.#memory = undefined;
+    // Rows that passed are over. Whoever was given the page may remember it for as long as it waits for the next.
+    if (this.#bounds.passingRows) this.#page.length = 0;
+    this.#page = [];
   }
 }
 

@@ -70,6 +70,10 @@ export class Row implements StoredRow, Entry {
     return Buffer.from(this.event.raw);
   }
 
+  get text(): string {
+    return this.event.raw;
+  }
+
   /** Made at each call: needed when the row comes and when it goes, and too large to be kept between. */
   terms(): readonly string[] {
     return termsOf(this.event);

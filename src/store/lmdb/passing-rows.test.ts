@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { heldHere } from "../../../test/harness/held-memory.js";
 import type { Filter } from "../../nostr/filter.js";
 import type { Store } from "../port.js";
 import { eventOf } from "../testing/events.js";
@@ -57,4 +58,39 @@ test("rows that pass lie where those of the page before lay, and rows that are k
   assert.ok(passing.size <= 8, `${passing.size} places`);
   assert.ok((await memories(false)).size > 25);
   await store.close();
+});
+
+test("readers who make no room hold nothing of the large pages they were given", async () => {
+  const store = await openLmdbStore(join(folder, "no-room"), { indexAtRows: 1 });
+  const largeBytes = 1_000_000;
+  const readers = 60;
+  await store.transact(async (tx) => {
+    for (let at = 0; at < 3; at++) await tx.put(eventOf({ kind: 1, at, content: "x".repeat(largeBytes) }));
+  });
+  await store.compact();
+  const stop = new AbortController();
+  const before = heldHere();
+  const waiting: Promise<unknown>[] = [];
+  let given = 0;
+  const read = async (isInRoom: () => void): Promise<void> => {
+    const never = new Promise<void>((_, reject) =>
+      stop.signal.addEventListener("abort", () => reject(new Error("stop"))),
+    );
+    let pages = 0;
+    const beforePage = (): Promise<void> | undefined => {
+      if (pages++ === 0) return undefined;
+      isInRoom();
+      return never;
+    };
+    for await (const page of store.query([{ kinds: [1] }], { passingRows: true, beforePage })) given += page.length;
+  };
+  for (let one = 0; one < readers; one++) {
+    await new Promise<void>((resolve) => waiting.push(read(resolve).catch(() => undefined)));
+  }
+  assert.equal(given, readers);
+  const heldMore = heldHere() - before;
+  stop.abort();
+  await Promise.all(waiting);
+  await store.close();
+  assert.ok(heldMore < (readers * largeBytes) / 4, `${heldMore} bytes are held`);
 });

@@ -333,6 +333,10 @@ export class LogRow implements DiskRow {
     return this.record.subarray(headerBytes);
   }
 
+  get text(): Buffer {
+    return this.json;
+  }
+
   hasText(text: Buffer): boolean {
     return this.record.includes(text, headerBytes);
   }

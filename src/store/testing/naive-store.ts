@@ -52,6 +52,7 @@ export class NaiveStore implements Transaction {
       kind: event.kind,
       created_at: event.created_at,
       json: Buffer.from(event.raw),
+      text: event.raw,
       size: event.raw.length,
       event,
     }));
