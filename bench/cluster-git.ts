@@ -12,7 +12,9 @@ import { git, Publisher, urlOf } from "./traffic-git.js";
 
 const warmUps = 3;
 const pushes = scaled(40);
-const clonesEach = scaled(10);
+const clonesEach = scaled(40);
+/** Each machine packs once and has the answer from then on; and what runs often is compiled. */
+const clonesBefore = scaled(10);
 const advertisingMs = scaled(3_000);
 const goalPush = 1.6;
 const goalServing = 0.9;
@@ -42,11 +44,9 @@ export class Author {
     readonly publishers: readonly Publisher[],
   ) {}
 
-  static async clone({ ports, repository }: Side, folder: string): Promise<Author> {
+  static async clone({ ports, repository, lastSeconds }: Side, folder: string): Promise<Author> {
     await mustGit("/", "clone", "-q", urlOf(ports[0] ?? 0, repository), folder);
-    // Newer than what the repository was announced with.
-    const newer = new Map([[repository.secretHex, Math.floor(Date.now() / 1_000) - 80_000]]);
-    const publishers = await Promise.all(ports.map((port) => Publisher.connect(port, undefined, newer)));
+    const publishers = await Promise.all(ports.map((port) => Publisher.connect(port, undefined, lastSeconds)));
     return new Author(folder, repository, ports, publishers);
   }
 
@@ -160,8 +160,9 @@ async function cloneRow({ sides, ground }: Stage): Promise<BenchRow> {
     await rm(target, { recursive: true, force: true });
     return ms;
   };
-  // Each machine packs once, and has the answer from then on.
-  for (const side of [sides.alone, sides.together]) for (const index of side.ports.keys()) await clone(side, index);
+  for (let round = 0; round < clonesBefore * ports.length; round++) {
+    for (const side of [sides.alone, sides.together]) await clone(side, round);
+  }
   for (let round = 0; round < clonesEach * ports.length; round++) {
     for (const name of names) {
       const side = sides[name];

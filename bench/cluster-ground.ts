@@ -28,6 +28,8 @@ export interface ProcessorUse {
 export interface Side {
   readonly ports: readonly number[];
   readonly repository: HostedRepository;
+  /** When each owner last signed something: one for all who push here, so that every state is newer than the last. */
+  readonly lastSeconds: Map<string, number>;
   used(): ProcessorUse;
 }
 
@@ -186,15 +188,21 @@ export async function setStage(folder: string, events: number): Promise<Stage> {
     ...{ ground, issues },
     startMs: machines.at(-1)?.startMs ?? 0,
     sides: {
-      alone: { ports: [port], repository: alone, used: () => ({ machines: [treeMs(server.pid)], postgres: 0 }) },
+      alone: {
+        ...{ ports: [port], repository: alone, lastSeconds: newerThanAnnounced(alone) },
+        used: () => ({ machines: [treeMs(server.pid)], postgres: 0 }),
+      },
       together: {
-        ...{ ports, repository: together },
+        ...{ ports, repository: together, lastSeconds: newerThanAnnounced(together) },
         used: () => ({ machines: machines.map(({ pid }) => treeMs(pid)), postgres: treeMs(ground.postgres.pid) }),
       },
     },
     closeAlone: () => server.close(),
   };
 }
+
+const newerThanAnnounced = ({ secretHex }: HostedRepository): Map<string, number> =>
+  new Map([[secretHex, Math.floor(Date.now() / 1_000) - 80_000]]);
 
 const files = 20;
 

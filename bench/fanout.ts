@@ -151,7 +151,7 @@ async function deliveries(crowd: Crowd): Promise<BenchRow> {
 }
 
 /** The same bytes to as many sockets with Node alone: one write each, nothing decided. */
-export async function bareWrites(connections: number, frameBytes: number, rounds: number): Promise<number> {
+async function bareWrites(connections: number, frameBytes: number, rounds: number): Promise<number> {
   const frame = Buffer.alloc(frameBytes, 1);
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -35,7 +35,8 @@ export async function cpuMicrosOf(pid: number, count: number, work: () => Promis
 /** Which events the works publish, by their place in the corpus. */
 const warmUp = 2_000;
 const ingested = 10_000;
-const delivered = 200;
+const deliveries = { first: 200, toAll: 600, toOne: 600 };
+const delivered = deliveries.first + deliveries.toAll + deliveries.toOne;
 export const corpusEvents = warmUp + ingested + delivered;
 
 export async function ingestWork({ port, pid }: Target, { file }: SignedCorpus): Promise<Figure> {
@@ -125,8 +126,15 @@ export async function questionWork(
 }
 
 /** Runs `work` against `ws` alone, which answers with one event of so many bytes, or none. */
-export async function besideBare<T>(eventBytes: number, work: (target: Target) => Promise<T>): Promise<T> {
-  const child = startProgram("bare-relay-program", { env: { ...process.env, BARE_EVENT_BYTES: String(eventBytes) } });
+export const besideBare = <T>(eventBytes: number, work: (target: Target) => Promise<T>): Promise<T> =>
+  besideProgram({ BARE_EVENT_BYTES: String(eventBytes) }, work);
+
+/** Runs `work` against `ws` alone, which parses an event, checks its signature and answers. */
+export const besideTaker = <T>(work: (target: Target) => Promise<T>): Promise<T> =>
+  besideProgram({ BARE_EVENT_BYTES: "0", BARE_TAKES: "yes" }, work);
+
+async function besideProgram<T>(settings: Record<string, string>, work: (target: Target) => Promise<T>): Promise<T> {
+  const child = startProgram("bare-relay-program", { env: { ...process.env, ...settings } });
   try {
     return await work({ port: await nextMessage<number>(child), pid: child.pid as number });
   } finally {
@@ -137,68 +145,93 @@ export async function besideBare<T>(eventBytes: number, work: (target: Target) =
 export const deliverySockets = 400;
 const receivedWithinMs = 30_000;
 
-/** One event after the other, each to all sockets; what publishing it costs is in it. */
-export async function deliveryWork(
-  { port, pid }: Target,
-  corpus: SignedCorpus,
-): Promise<Figure & { readonly frameBytes: number }> {
-  const lines = readFileSync(corpus.file, "utf8")
+/** One event after the other, each to all sockets; then each to one, which is taken off: what publishing it costs. */
+export async function deliveryWork({ port, pid }: Target, corpus: SignedCorpus): Promise<Figure> {
+  const frames = readFileSync(corpus.file, "utf8")
     .split("\n")
     .slice(-delivered)
     .map((raw) => frameOf(`["EVENT",${raw}]`));
-  const listening = await connected(port, deliverySockets);
   const publisher = await RawClient.connect(port);
+  const crowd = await Crowd.subscribed(port, deliverySockets);
   try {
-    let isOpen: () => void = () => undefined;
-    let arrived = 0;
-    let frameBytes = 0;
-    let all: () => void = () => undefined;
-    let opened = 0;
-    const allOpen = new Promise<void>((resolve) => {
-      isOpen = resolve;
-    });
-    for (const client of listening) {
-      client.onText = (payload) => {
-        const verb = payload.toString("latin1", 2, 4);
-        if (verb === "EO" && ++opened === deliverySockets) isOpen();
-        if (verb !== "EV") return;
-        frameBytes = payload.length + 4;
-        if (++arrived === deliverySockets) all();
-      };
-      client.socket.write(frameOf('["REQ","s",{"kinds":[1621],"limit":0}]'));
-    }
-    await within(receivedWithinMs, allOpen);
-    const took: number[] = [];
-    const send = async (frames: readonly Buffer[]): Promise<void> => {
-      for (const frame of frames) {
-        arrived = 0;
-        const received = new Promise<void>((resolve) => {
-          all = resolve;
-        });
+    const send = async (count: number): Promise<number[]> => {
+      const took: number[] = [];
+      for (const frame of frames.splice(0, count)) {
         const began = performance.now();
+        const received = crowd.receives();
         publisher.socket.write(frame);
         await within(receivedWithinMs, received);
         took.push(performance.now() - began);
       }
+      return took;
     };
-    const first = delivered / 4;
-    await send(lines.slice(0, first));
-    took.length = 0;
-    const count = (delivered - first) * deliverySockets;
-    const cpuMicros = await cpuMicrosOf(pid, count, () => send(lines.slice(first)));
-    return { cpuMicros, p50Ms: percentile(took, 0.5), frameBytes };
+    await send(deliveries.first);
+    let took: number[] = [];
+    const toAll = await cpuMicrosOf(pid, deliveries.toAll, async () => {
+      took = await send(deliveries.toAll);
+    });
+    crowd.leaveButOne();
+    await pause(settleMs);
+    const toOne = await cpuMicrosOf(pid, deliveries.toOne, () => send(deliveries.toOne));
+    return { cpuMicros: (toAll - toOne) / (deliverySockets - 1), p50Ms: percentile(took, 0.5) };
   } finally {
-    for (const client of [...listening, publisher]) client.close();
+    crowd.close();
+    publisher.close();
   }
 }
 
-const idleSockets = 2_000;
+/** Sockets that wait for issues. */
+class Crowd {
+  #opened = 0;
+  #arrived = 0;
+  #all: () => void = () => undefined;
+
+  private constructor(private listening: readonly RawClient[]) {}
+
+  static async subscribed(port: number, count: number): Promise<Crowd> {
+    const crowd = new Crowd(await connected(port, count));
+    const opened = new Promise<void>((resolve) => {
+      for (const client of crowd.listening) {
+        client.onText = (payload) => crowd.#heard(payload, resolve);
+        client.socket.write(frameOf('["REQ","s",{"kinds":[1621],"limit":0}]'));
+      }
+    });
+    await within(receivedWithinMs, opened);
+    return crowd;
+  }
+
+  /** Resolves when the next event is with everybody. */
+  receives(): Promise<void> {
+    this.#arrived = 0;
+    return new Promise((resolve) => {
+      this.#all = resolve;
+    });
+  }
+
+  leaveButOne(): void {
+    for (const client of this.listening.slice(1)) client.close();
+    this.listening = this.listening.slice(0, 1);
+  }
+
+  close(): void {
+    for (const client of this.listening) client.close();
+  }
+
+  #heard(payload: Buffer, allOpen: () => void): void {
+    const verb = payload.toString("latin1", 2, 4);
+    if (verb === "EO" && ++this.#opened === this.listening.length) allOpen();
+    if (verb === "EV" && ++this.#arrived === this.listening.length) this.#all();
+  }
+}
+
+/** Many: what V8 has not collected yet is some megabytes, whatever they are shared by. */
+const idleSockets = 8_000;
 const settleMs = 2_000;
 
 /** What each of many sockets that say nothing costs. */
 export async function socketWork({ port, pid }: Target): Promise<Figure> {
   // The first ones pay for what all use.
-  const first = await connected(port, 200);
+  const first = await connected(port, 1_000);
   await pause(settleMs);
   const before = treeMemory(pid).rssBytes;
   const clients = await connected(port, idleSockets);
