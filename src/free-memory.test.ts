@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { collectGarbage } from "./base/collect-garbage.js";
 import { forgetKeptValues, KeptValues } from "./base/kept-values.js";
+import { hasGlibc } from "./base/testing/has-glibc.js";
 import { ManualClock } from "./base/testing/manual-clock.js";
 import { largeBytesFor, type MemoryUse, MemoryWatch, returnFreeMemory } from "./free-memory.js";
-
-const hasGlibc = "glibcVersionRuntime" in ((process.report.getReport() as { header: object }).header ?? {});
 
 test("what is free between buffers in use goes back to the system", { skip: !hasGlibc && "no glibc" }, async () => {
   const clock = new ManualClock();

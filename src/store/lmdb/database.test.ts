@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { eventOf } from "../testing/events.js";
-import { DatabaseFiles, readsAhead } from "./database.js";
+import { DatabaseFiles } from "./database.js";
 import { openLmdbStore } from "./open.js";
 
 const databases = (folder: string): string[] =>
@@ -65,8 +65,4 @@ test("a store of another format is not opened", async () => {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-});
-
-test("what lies around a page is read with it as long as the file fits into memory", () => {
-  assert.deepEqual([readsAhead(0, 100), readsAhead(100, 100), readsAhead(101, 100)], [true, true, false]);
 });

@@ -3,11 +3,11 @@
 
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { link, open as openFile, rename, rm, statfs } from "node:fs/promises";
-import { totalmem } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Database as LmdbTable, open, type RootDatabase } from "lmdb";
 import type { Entry } from "../engine/row.js";
+import { memoryBytes, readingAhead, readsAhead } from "./read-ahead.js";
 import { entryBytes, readEntry, readTerm, type TermKey, writeTerm } from "./rows.js";
 
 type Table = LmdbTable<Buffer, Uint8Array>;
@@ -40,14 +40,6 @@ export interface Database {
   copyTo(path: string): Promise<void>;
   close(): Promise<void>;
 }
-
-/**
- * Whether the system should read what lies around a page too. Of a file that does not fit into memory that drives out what is
- * asked for next, and a question by some thousand rows reads gigabytes.
- */
-export const readsAhead = (fileBytes: number, memoryBytes: number): boolean => fileBytes <= memoryBytes;
-
-const memoryBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
 
 export function openDatabase(path: string, readOnly = false): Database {
   const fileBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
@@ -87,7 +79,10 @@ export function openDatabase(path: string, readOnly = false): Database {
     addresses: table("addresses"),
     rows: table("rows"),
     write: (work) => writeBatch(root, work),
-    copyTo: (target) => root.backup(target, true),
+    copyTo(target) {
+      const copy = (): Promise<void> => root.backup(target, true);
+      return reading.noReadAhead ? readingAhead(path, copy) : copy();
+    },
     close: () => root.close(),
   };
 }
