@@ -7,12 +7,14 @@ import {
   AbortMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
+  HeadBucketCommand,
   HeadObjectCommand,
   ListMultipartUploadsCommand,
   type ListMultipartUploadsCommandOutput,
   ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
+  type S3ClientConfig,
 } from "@aws-sdk/client-s3";
 import { Upload } from "@aws-sdk/lib-storage";
 import type { BucketAccess } from "../config/cluster-place.js";
@@ -33,10 +35,12 @@ import {
 } from "./port.js";
 import { chunkBytes, pourInto, reading, Tally } from "./pour.js";
 import { errorName, faultOfAnswer, statusOf, wordsFor } from "./s3-answers.js";
+import { Silence } from "./silence.js";
 
 const connectMs = 5_000;
 /** Without a byte from the store. */
-const silentMs = 20_000;
+const usualSilentMs = 20_000;
+const timedOut = "TimeoutError";
 /** Each file under way has this many parts in memory. */
 const partsAtOnce = 2;
 const partBytes = 8 << 20;
@@ -49,14 +53,17 @@ process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= "true";
 export class BucketPackStore implements PackStore {
   readonly words: string;
   readonly #client: S3Client;
+  /** Asks whether the store answers: with connections of its own, those of the other may all be busy. */
+  readonly #asker: S3Client;
+  readonly #silence: Silence;
   readonly #bucket: string;
   /** A bucket is no mount: once it was seen to be ours, nothing empty takes its place unnoticed. */
   #isMarked = false;
 
-  constructor({ bucket, region, endpoint, credentials }: BucketAccess) {
+  constructor({ bucket, region, endpoint, credentials }: BucketAccess, silentMs = usualSilentMs) {
     this.#bucket = bucket;
     this.words = endpoint === undefined ? `the bucket ${bucket}` : `the bucket ${bucket} at ${new URL(endpoint).host}`;
-    this.#client = new S3Client({
+    const settings: S3ClientConfig = {
       region,
       // Servers of one's own rarely have a host name for each bucket.
       ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
@@ -65,7 +72,26 @@ export class BucketPackStore implements PackStore {
       // The caller compares SHA-256; servers that do not know newer checksums refuse them.
       requestChecksumCalculation: "WHEN_REQUIRED",
       responseChecksumValidation: "WHEN_REQUIRED",
-    });
+    };
+    this.#client = new S3Client(settings);
+    this.#asker = new S3Client({ ...settings, maxAttempts: 1 });
+    this.#silence = new Silence((signal) => this.#answers(signal));
+    // Below the library's retries, and around the requests of an upload in parts too.
+    this.#client.middlewareStack.add(
+      (next) => async (args) => {
+        if (this.#silence.isSilent) throw this.#silent();
+        const askedMs = performance.now();
+        try {
+          return await next(args);
+        } catch (error) {
+          if (errorName(error) !== timedOut) throw error;
+          this.#silence.noticed();
+          // No connection yet: another one may be had. A store that took the request and is silent is not asked again.
+          throw performance.now() - askedMs < silentMs ? error : this.#silent();
+        }
+      },
+      { step: "finalizeRequest", priority: "low" },
+    );
   }
 
   async put(name: StoredName, file: string, signal?: AbortSignal): Promise<Moved> {
@@ -185,7 +211,22 @@ export class BucketPackStore implements PackStore {
   }
 
   async close(): Promise<void> {
+    this.#silence.close();
     this.#client.destroy();
+    this.#asker.destroy();
+  }
+
+  async #answers(signal: AbortSignal): Promise<boolean> {
+    try {
+      await this.#asker.send(new HeadBucketCommand({ Bucket: this.#bucket }), { abortSignal: signal });
+      return true;
+    } catch (error) {
+      return !signal.aborted && errorName(error) !== timedOut;
+    }
+  }
+
+  #silent(): PackStoreError {
+    return new PackStoreError("unreachable", `${this.words} ${wordsFor("unreachable", timedOut)} (${timedOut})`);
   }
 
   async #mustBeMarked(): Promise<void> {
@@ -204,7 +245,9 @@ export class BucketPackStore implements PackStore {
 
   /** With a name, a missing object is `absent` if the bucket is ours: a HEAD does not tell which of the two is missing. */
   async #faultOf(error: unknown, name?: StoredName): Promise<unknown> {
-    if (errorName(error) === "AbortError") return error;
+    if (errorName(error) === "AbortError" || error instanceof PackStoreError) return error;
+    // While the body of an answer came.
+    if (errorName(error) === timedOut) this.#silence.noticed();
     const answer = { name: errorName(error), status: statusOf(error) };
     const fault = faultOfAnswer(answer);
     if (fault === "absent" && name !== undefined) {
