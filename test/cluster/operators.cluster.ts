@@ -51,13 +51,7 @@ function packsFor(name: string): Settings {
     mkdirSync(folders.folder(name), { recursive: true });
     return { NGIT_PACK_STORE: `directory:${folders.folder(name)}` };
   }
-  const { bucket, endpoint = "", credentials } = s3.bucket(name);
-  return {
-    NGIT_PACK_STORE: `s3:${bucket}`,
-    NGIT_S3_ENDPOINT: endpoint,
-    NGIT_S3_ACCESS_KEY_ID: credentials?.accessKeyId ?? "",
-    NGIT_S3_SECRET_ACCESS_KEY: credentials?.secretAccessKey ?? "",
-  };
+  return s3.settings(name);
 }
 
 async function start(name: string, settings: Settings, port?: number): Promise<TestServer> {

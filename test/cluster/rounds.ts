@@ -2,11 +2,11 @@
 // round every machine must have everything that was acknowledged, all of them the same, and each must serve what its states
 // name. All the time what a machine shows of a ref, in its state and in its refs, must only go forward.
 
-import { rename } from "node:fs/promises";
 import { setTimeout as last } from "node:timers/promises";
 import { Random } from "../../src/store/testing/random.js";
 import type { RoundResult } from "../faults/rounds.js";
 import { until } from "../harness/server.js";
+import { newPackPlace, outagesOf, type PackKind, type PackPlace } from "./pack-place.js";
 import { type Place, Pusher } from "./people.js";
 import { TestPostgres } from "./postgres.js";
 import { ClusterOfProcesses } from "./whole-cluster.js";
@@ -14,14 +14,21 @@ import { ClusterOfProcesses } from "./whole-cluster.js";
 interface ClusterFault {
   readonly family: string;
   /** Does it and ends it; answers what was done. */
-  strike(scene: { cluster: ClusterOfProcesses; postgres: TestPostgres; random: Random }): Promise<string>;
+  strike(scene: Scene): Promise<string>;
+}
+
+interface Scene {
+  readonly cluster: ClusterOfProcesses;
+  readonly postgres: TestPostgres;
+  readonly packs: PackPlace;
+  readonly random: Random;
 }
 
 const machineNames = ["one", "two", "three"] as const;
 const chosen = (random: Random): string => machineNames[random.below(machineNames.length)] as string;
 
 /** The load goes on meanwhile: these are times that a fault lasts. */
-export const clusterFaults: readonly ClusterFault[] = [
+const faultsOfAll: readonly ClusterFault[] = [
   {
     family: "kill -9 of a machine",
     async strike({ cluster, random }) {
@@ -67,18 +74,6 @@ export const clusterFaults: readonly ClusterFault[] = [
     },
   },
   {
-    family: "the pack store is away",
-    async strike({ cluster, random }) {
-      await last(random.below(1_500));
-      const aside = `${cluster.packFolder}-aside`;
-      await rename(cluster.packFolder, aside);
-      const ms = 1_000 + random.below(4_000);
-      await last(ms);
-      await rename(aside, cluster.packFolder);
-      return `for ${ms} ms`;
-    },
-  },
-  {
     family: "kill -9 of a machine while PostgreSQL is away",
     async strike({ cluster, postgres, random }) {
       const name = chosen(random);
@@ -93,20 +88,46 @@ export const clusterFaults: readonly ClusterFault[] = [
   },
 ];
 
+/** Longer than a request waits for a store that is silent, now and then. */
+const longestOutageMs = 30_000;
+
+const outageOf = (family: string, index: number): ClusterFault => ({
+  family,
+  async strike({ packs, random }) {
+    const outage = packs.outages[index] as PackPlace["outages"][number];
+    await last(random.below(1_500));
+    await outage.begin();
+    const ms = random.chance(0.2) ? longestOutageMs : 1_000 + random.below(4_000);
+    try {
+      await last(ms);
+    } finally {
+      await outage.end();
+    }
+    return `for ${ms} ms`;
+  },
+});
+
+export const clusterFaults = (kind: PackKind): readonly ClusterFault[] => [
+  ...faultsOfAll,
+  ...outagesOf[kind].map(outageOf),
+];
+
 const pushers = 3;
 const betweenLooksMs = 100;
 
 export class ClusterRounds {
   private constructor(
     readonly postgres: TestPostgres,
+    readonly packs: PackPlace,
     readonly cluster: ClusterOfProcesses,
     readonly people: readonly Pusher[],
     private readonly random: Random,
   ) {}
 
-  static async begin(seed: number): Promise<ClusterRounds> {
+  static async begin(seed: number, kind: PackKind): Promise<ClusterRounds> {
     const postgres = await TestPostgres.start();
-    const cluster = await ClusterOfProcesses.start({ postgres });
+    const packs = await newPackPlace(kind);
+    const cluster = await ClusterOfProcesses.start({ postgres, packSettings: packs.settings });
     const people: Pusher[] = [];
     for (let index = 0; index < pushers; index++) {
       const pusher = await Pusher.make(cluster.folder, cluster.domain, `r${index}`, seed + index);
@@ -115,12 +136,12 @@ export class ClusterRounds {
       if (!isDone) throw new Error(`the first push failed: ${said}`);
       people.push(pusher);
     }
-    return new ClusterRounds(postgres, cluster, people, new Random(seed));
+    return new ClusterRounds(postgres, packs, cluster, people, new Random(seed));
   }
 
   async round(fault: ClusterFault, round: number): Promise<RoundResult> {
     const begunMs = performance.now();
-    const { cluster, postgres, people, random } = this;
+    const { cluster, postgres, packs, people, random } = this;
     let isOver = false;
     let pushes = 0;
     const place = (): Place => cluster.machine(chosen(random));
@@ -141,7 +162,7 @@ export class ClusterRounds {
     let what = "nothing";
     const violations: string[] = [];
     try {
-      what = await fault.strike({ cluster, postgres, random });
+      what = await fault.strike({ cluster, postgres, packs, random });
       await last(1_000);
     } catch (error) {
       violations.push(`the round broke off: ${String(error)}`);
@@ -176,6 +197,7 @@ export class ClusterRounds {
 
   async end(): Promise<void> {
     await this.cluster.end();
+    await this.packs.dispose();
     await this.postgres.dispose();
   }
 }
@@ -184,10 +206,11 @@ export async function runClusterRounds(wish: {
   readonly seed: number;
   readonly rounds: number;
   readonly only: string;
+  readonly packs: PackKind;
   readonly onRound?: (result: RoundResult) => void;
 }): Promise<RoundResult[]> {
-  const faults = clusterFaults.filter(({ family }) => family.includes(wish.only));
-  const house = await ClusterRounds.begin(wish.seed);
+  const faults = clusterFaults(wish.packs).filter(({ family }) => family.includes(wish.only));
+  const house = await ClusterRounds.begin(wish.seed, wish.packs);
   const results: RoundResult[] = [];
   try {
     for (let round = 1; round <= wish.rounds; round++) {

@@ -3,14 +3,16 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { BucketAccess } from "../../src/config/cluster-place.js";
 import { freePort } from "../harness/free-port.js";
 import { untilSo } from "../harness/server.js";
 
-const program = process.env.S3_SERVER;
+/** Where scripts/test-cluster.mjs leaves what it built. */
+const built = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "holdfast-cluster", "versitygw");
+const program = process.env.S3_SERVER ?? (existsSync(built) ? built : undefined);
 
 /** Why tests with S3 do not run; false when they do. */
 export const noS3: string | false = program ? false : "no S3 server could be built";
@@ -35,8 +37,23 @@ export class TestS3 {
 
   /** A new bucket, and how to reach it. */
   bucket(name: string): BucketAccess {
-    mkdirSync(join(this.folder, "buckets", name), { recursive: true });
+    mkdirSync(this.folderOf(name), { recursive: true });
     return { bucket: name, region: "us-east-1", endpoint: this.endpoint, credentials };
+  }
+
+  /** The same, as settings of a server. */
+  settings(name: string): Record<string, string> {
+    return {
+      NGIT_PACK_STORE: `s3:${this.bucket(name).bucket}`,
+      NGIT_S3_ENDPOINT: this.endpoint,
+      NGIT_S3_ACCESS_KEY_ID: credentials.accessKeyId,
+      NGIT_S3_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    };
+  }
+
+  /** The objects of a bucket are files there. */
+  folderOf(bucket: string): string {
+    return join(this.folder, "buckets", bucket);
   }
 
   get endpoint(): string {
@@ -53,6 +70,15 @@ export class TestS3 {
         () => false,
       ),
     );
+  }
+
+  /** It takes connections and answers nothing. */
+  pause(): void {
+    this.#process?.kill("SIGSTOP");
+  }
+
+  goOn(): void {
+    this.#process?.kill("SIGCONT");
   }
 
   async stop(): Promise<void> {

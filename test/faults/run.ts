@@ -12,6 +12,8 @@ import type { Fault } from "./scene.js";
 const usage = `npm run faults -- --rounds N      so many rounds (200), each with a fault; exit 1 when a promise was broken
                   --seed N        repeats the rounds of a run
                   --cluster       on three machines, a PostgreSQL and a pack store, which are killed, paused and taken away
+                  --s3            with --cluster: the pack store is a bucket of an S3 server, not a directory; the server is
+                                  killed, and stands still
                   --only WORD     only faults whose name contains it, and no kills at every named point first
                   --json          the results as JSON, at the end`;
 
@@ -20,10 +22,12 @@ const { values } = argumentsOf(usage, {
   seed: { type: "string" },
   only: { type: "string", default: "" },
   cluster: { type: "boolean", default: false },
+  s3: { type: "boolean", default: false },
   json: { type: "boolean", default: false },
 });
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber("seed", values.seed);
 const rounds = wholeNumber("rounds", values.rounds, 1);
+if (values.s3 && !values.cluster) calledWrongly("--s3 is said of a cluster: add --cluster");
 // Whoever only asks what there is need not wait until the server's rooms are loaded.
 const [{ faultPlan }, { runRounds }] = await Promise.all([import("./faults.js"), import("./rounds.js")]);
 
@@ -81,11 +85,18 @@ async function areKillTestsGreen(): Promise<boolean> {
 const onRound = values.json ? {} : { onRound: progress };
 
 async function clusterRounds(): Promise<RoundResult[]> {
-  const { clusterFaults, runClusterRounds } = await import("../cluster/rounds.js");
-  if (!clusterFaults.some(({ family }) => family.includes(values.only))) {
+  const [{ clusterFaults, runClusterRounds }, { cannotHave }] = await Promise.all([
+    import("../cluster/rounds.js"),
+    import("../cluster/pack-place.js"),
+  ]);
+  const packs = values.s3 ? "a bucket of S3" : "a directory";
+  if (cannotHave(packs)) {
+    calledWrongly("There is no S3 server: npm run test:cluster -- --install-only builds one, or S3_SERVER names it");
+  }
+  if (!clusterFaults(packs).some(({ family }) => family.includes(values.only))) {
     calledWrongly(`No fault of a cluster is called '${values.only}'`);
   }
-  return await runClusterRounds({ seed, rounds, only: values.only, ...onRound });
+  return await runClusterRounds({ seed, rounds, packs, only: values.only, ...onRound });
 }
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
