@@ -76,6 +76,8 @@ export class Pusher {
   readonly kept: string[] = [];
   readonly ledger: RefLedger;
   #clones = 0;
+  /** Of its newest state: each one is newer than the one before, and so many can follow before they are in the future. */
+  #stateAt = Math.floor(Date.now() / 1_000) - 20_000;
 
   private constructor(
     readonly identifier: string,
@@ -109,7 +111,8 @@ export class Pusher {
       ["refs/heads/main", tip],
       ["HEAD", "ref: refs/heads/main"],
     ];
-    const state = this.person.sign(30618, tags);
+    this.#stateAt += 1;
+    const state = this.person.sign(30618, tags, "", this.#stateAt);
     const answer = await told(stateTo, state);
     if (!answer?.ok) return { isDone: false, said: answer?.message ?? "nobody answered" };
     this.tips.push(tip);
@@ -128,7 +131,7 @@ export class Pusher {
       ["a", `30617:${this.person.pubkey}:${this.identifier}`],
       ["subject", text],
     ];
-    const issue = this.person.sign(1621, about, text);
+    const issue = this.person.sign(1621, about, text, Math.floor(Date.now() / 1_000));
     const answer = await told(place, issue);
     if (answer?.ok) this.kept.push(issue.id);
     return answer?.ok === true;

@@ -114,6 +114,7 @@ export const clusterFaults = (kind: PackKind): readonly ClusterFault[] => [
 
 const pushers = 3;
 const betweenLooksMs = 100;
+const betweenTriesMs = 100;
 
 export class ClusterRounds {
   private constructor(
@@ -149,6 +150,8 @@ export class ClusterRounds {
       while (!isOver) {
         const { isDone } = await pusher.push(place(), place());
         if (isDone) pushes += 1;
+        // Whoever is refused tries again, not as fast as can be.
+        else await last(betweenTriesMs);
         await pusher.say(place(), `${pusher.tips.length}`);
       }
     };
@@ -188,6 +191,15 @@ export class ClusterRounds {
     }
     const machines = [...cluster.machines.values()];
     for (const pusher of people) {
+      // Otherwise the next rounds would be without a load, and find nothing.
+      let said = "";
+      const isTaken = async (): Promise<boolean> => {
+        const push = await pusher.push(cluster, cluster);
+        said = push.said;
+        return push.isDone;
+      };
+      if (!(await until(isTaken, 60_000)))
+        problems.push(`${pusher.identifier}: no push is taken a minute after the fault: ${said}`);
       problems.push(...(await pusher.problems(machines, cluster.folder)));
       for (const machine of machines) await pusher.observe(machine);
       problems.push(...pusher.ledger.takeViolations());
