@@ -2,7 +2,7 @@
 // takes the others serve; what cannot be had is said to be so; nothing is taken for empty.
 
 import assert from "node:assert/strict";
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { systemClock } from "../../src/base/clock.js";
@@ -326,20 +326,5 @@ test("without the pack store pushes are refused, what is here is served, and the
     await clonesOf(alice, "outage"),
     machines.map(() => more),
   );
-  await stop(late);
-});
-
-test("a pack that is damaged in the pack store is put there again by a machine that has it", async () => {
-  const alice = new Person();
-  const { tip } = await hosted(alice, "damaged");
-  await clonesOf(alice, "damaged");
-  const folder = join(packFolder, "main", alice.pubkey, "damaged");
-  for (const name of await readdir(folder)) if (name.endsWith(".pack")) await writeFile(join(folder, name), "rotten");
-  const late = await start("f");
-  await untilSo("it is served from there", async () => {
-    const copy = await late.story.workingCopy();
-    const fetched = await copy.git("fetch", "-q", late.story.url(alice, "damaged"), "main");
-    return fetched.code === 0 && (await copy.must("rev-parse", "FETCH_HEAD")) === tip;
-  });
   await stop(late);
 });

@@ -1,8 +1,9 @@
 // What must happen when parts of a cluster fail (scale-out.md, the table), with whole servers in processes of their own, a real
-// PostgreSQL and a pack store. What needs the log alone is in failures.cluster.ts.
+// PostgreSQL and a pack store. What needs the log alone is in failures.cluster.ts, what needs the pack store alone in
+// pack-outages.cluster.ts.
 
 import assert from "node:assert/strict";
-import { readdir, rename, rm, writeFile } from "node:fs/promises";
+import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -199,37 +200,6 @@ describe("a cluster of processes", takesLong, () => {
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, 30_000 - (performance.now() - gone))));
     } finally {
       await postgres.run();
-    }
-    await allReady();
-    await untilSo("a push is taken again", async () => (await pusher.push(cluster, cluster)).isDone);
-    await isSound(pusher);
-  });
-
-  test("while the pack store is gone pushes are refused, what is here is served, and what is not is an error, never an empty repository", async () => {
-    const pusher = await hosted();
-    const [one, two] = machines();
-    assert.ok(one && two);
-    // Only the first machine has the newest pack: nobody has asked the others for it.
-    assert.ok((await pusher.push(one, one)).isDone);
-    const aside = `${cluster.packFolder}-aside`;
-    await rename(cluster.packFolder, aside);
-    try {
-      const clone = await runProgram("git", ["clone", "-q", pusher.url(one), join(cluster.folder, "local")], {
-        cwd: "/",
-      });
-      assert.equal(clone.code, 0, clone.stderr);
-      const answer = await fetch(`${pusher.url(two)}/info/refs?service=git-upload-pack`);
-      assert.ok(answer.status === 503 || (await answer.text()).includes(pusher.tips.at(-1) ?? "?"), `${answer.status}`);
-      const elsewhere = await runProgram("git", ["clone", "-q", pusher.url(two), join(cluster.folder, "far")], {
-        cwd: "/",
-      });
-      const isWhole = elsewhere.code === 0 && !/empty repository/.test(elsewhere.stderr);
-      assert.ok(elsewhere.code !== 0 || isWhole, elsewhere.stderr);
-      const refused = await pusher.push(one, two);
-      assert.equal(refused.isDone, false);
-    } finally {
-      await rm(cluster.packFolder, { recursive: true, force: true });
-      await rename(aside, cluster.packFolder);
     }
     await allReady();
     await untilSo("a push is taken again", async () => (await pusher.push(cluster, cluster)).isDone);
