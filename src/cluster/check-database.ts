@@ -120,15 +120,30 @@ export function connectRefusal(error: unknown, place: Pick<DatabasePlace, "words
     return new ClusterRefusal("no-rights", `the role lacks rights at ${words}: ${message}`);
   }
   if (/SSL|TLS|certificate|self.signed/i.test(String(message)) || String(code).startsWith("ERR_TLS")) {
-    return new ClusterRefusal(
-      "tls",
-      `TLS with the database at ${words} failed (${message}): name its authority with sslrootcert in NGIT_DATABASE_URL, or write sslmode=disable if the network between is yours alone`,
-    );
+    return new ClusterRefusal("tls", tlsSentence(error, words));
   }
   return new ClusterRefusal(
     "unreachable",
     `the database at ${words} cannot be reached (${code ?? message}): check NGIT_DATABASE_URL, and that PostgreSQL runs`,
   );
+}
+
+/** Only a database without TLS is a reason to do without: other advice must not lead there. */
+function tlsSentence(error: unknown, words: string): string {
+  const { code = "", message, reason } = error as { code?: string; message?: string; reason?: string };
+  const its = `the certificate of the database at ${words}`;
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
+    return `${its} is for another name (${reason ?? message}): write the name that it is for into NGIT_DATABASE_URL, or give the database a certificate for this one`;
+  }
+  if (/^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|CERT_SIGNATURE_|CERT_UNTRUSTED)/.test(code)) {
+    return `${its} is signed by no authority that this machine trusts (${message}): let sslrootcert in NGIT_DATABASE_URL name the file with the authority that signed it`;
+  }
+  if (code === "CERT_HAS_EXPIRED" || code === "CERT_NOT_YET_VALID") {
+    return `${its} does not hold at this time (${message}): renew it, or set the clock of this machine`;
+  }
+  const failed = `TLS with the database at ${words} failed (${message})`;
+  if (code !== "") return `${failed}: look at the database's log, and at ssl_min_protocol_version there`;
+  return `${failed}: set ssl=on there, or write sslmode=disable into NGIT_DATABASE_URL if the network between is yours alone`;
 }
 
 /** Throws a ClusterRefusal. */

@@ -53,6 +53,29 @@ test("a connection that fails is refused by name and never shows the password", 
   for (const [failure, code] of cases) assert.equal(connectRefusal(failure, place).code, code);
 });
 
+test("a failed TLS handshake is refused with the advice that fits it", () => {
+  const cases: [string, string, RegExp][] = [
+    [
+      "ERR_TLS_CERT_ALTNAME_INVALID",
+      "Host: db. is not in the cert's altnames: DNS:a",
+      /name \(Host: db\..*DNS:a\): write/,
+    ],
+    ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "unable to verify the first certificate", /trusts.*sslrootcert/],
+    ["UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "unable to get local issuer certificate", /trusts.*sslrootcert/],
+    ["SELF_SIGNED_CERT_IN_CHAIN", "self-signed certificate in certificate chain", /trusts.*sslrootcert/],
+    ["CERT_SIGNATURE_FAILURE", "certificate signature failure", /trusts.*sslrootcert/],
+    ["CERT_HAS_EXPIRED", "certificate has expired", /renew it, or set the clock/],
+    ["", "The server does not support SSL connections", /set ssl=on.*or write sslmode=disable/],
+  ];
+  for (const [code, reason, advice] of cases) {
+    const { code: name, message } = connectRefusal(Object.assign(new Error(reason), { code, reason }), place);
+    assert.equal(name, "tls");
+    assert.match(message, advice);
+    // Who is told to give up TLS because a name is wrong gives it up.
+    assert.equal(/sslmode=disable/.test(message), code === "", message);
+  }
+});
+
 test("the URL of the database is read with care", () => {
   const url = databasePlace("postgres://me:p%40ss@db.example.com/events");
   assert.deepEqual([url.words, url.config.password], ["db.example.com:5432/events", "p@ss"]);

@@ -1,6 +1,7 @@
 // Where the database of a cluster is, read from its URL. What cannot be used is refused by name; no refusal shows the URL,
 // which holds a password.
 
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { ClusterRefusal } from "./check-database.js";
 import type { DatabasePlace } from "./session.js";
@@ -58,13 +59,19 @@ function decoded(part: string): string {
 }
 
 function certificateIn(path: string): string {
+  const its = `the file ${JSON.stringify(path)} that sslrootcert in NGIT_DATABASE_URL names`;
+  let text: string;
   try {
-    return readFileSync(path, "utf8");
+    text = readFileSync(path, "utf8");
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code ?? "unreadable";
-    throw new ClusterRefusal(
-      "tls",
-      `the file ${JSON.stringify(path)} that sslrootcert in NGIT_DATABASE_URL names cannot be read (${reason}): check the path and its permissions`,
-    );
+    throw new ClusterRefusal("tls", `${its} cannot be read (${reason}): check the path and its permissions`);
   }
+  try {
+    // Node takes any text for an authority, and then trusts none.
+    new X509Certificate(text);
+  } catch {
+    throw new ClusterRefusal("tls", `${its} holds no certificate: it must be the authority's, in PEM form`);
+  }
+  return text;
 }
