@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
 import { freePort } from "../harness/free-port.js";
+import type { ServerCertificate } from "./certificates.js";
 
 const versions = "/usr/lib/postgresql";
 
@@ -33,6 +34,14 @@ function otherUser(): { uid?: number; gid?: number } {
   throw new Error("there is no user that PostgreSQL could run as");
 }
 
+/** Where PostgreSQL looks for them. It refuses a key that others may read, or that is not its own user's. */
+function offerCertificate(data: string, tls: ServerCertificate, user: { uid?: number; gid?: number }): void {
+  for (const [name, text] of Object.entries({ "server.crt": tls.certificate, "server.key": tls.key })) {
+    writeFileSync(join(data, name), text, { mode: 0o600 });
+    if (user.uid !== undefined && user.gid !== undefined) chownSync(join(data, name), user.uid, user.gid);
+  }
+}
+
 export class TestPostgres {
   #process: ChildProcess | undefined;
 
@@ -43,14 +52,16 @@ export class TestPostgres {
     private readonly user: { uid?: number; gid?: number },
   ) {}
 
-  static async start(settings: readonly string[] = []): Promise<TestPostgres> {
+  /** With a certificate it speaks TLS, and goes on to take sessions without it. */
+  static async start(settings: readonly string[] = [], tls?: ServerCertificate): Promise<TestPostgres> {
     const user = otherUser();
     const folder = mkdtempSync(join(tmpdir(), "holdfast-postgres-"));
     if (user.uid !== undefined && user.gid !== undefined) chownSync(folder, user.uid, user.gid);
     const args = ["-D", join(folder, "data"), "-U", "holdfast", "--auth=trust", "--encoding=UTF8", "--no-sync"];
     const made = spawnSync(join(bin, "initdb"), args, { ...user, cwd: folder, encoding: "utf8" });
     if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`);
-    const postgres = new TestPostgres(folder, await freePort(), settings, user);
+    if (tls) offerCertificate(join(folder, "data"), tls, user);
+    const postgres = new TestPostgres(folder, await freePort(), [...settings, ...(tls ? ["ssl=on"] : [])], user);
     await postgres.run();
     await postgres.sql("CREATE DATABASE holdfast", "postgres");
     return postgres;
