@@ -52,11 +52,16 @@ export class NodeLife {
     this.#parts = parts;
   }
 
-  /** Throws a ClusterRefusal when another machine has this identity or this name. */
+  /** Throws a ClusterRefusal when another machine has this identity or this name, or the cluster writes what it cannot read. */
   static async begin(parts: NodeLifeParts): Promise<NodeLife> {
     const life = new NodeLife(parts);
-    await life.#connect();
-    await life.#beat();
+    try {
+      await life.#connect();
+      await life.#beat();
+    } catch (error) {
+      await life.close();
+      throw error;
+    }
     life.#plan(beatMs);
     return life;
   }

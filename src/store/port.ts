@@ -279,7 +279,8 @@ export class SharedLogError extends Error {
     /**
      * `unreachable`: nothing was stored. `unknown`: the commit was sent and no answer came, so that it is stored or not.
      * `too-large`: one work writes more than a change of the log may hold. `behind`: it is stored, but this machine cannot
-     * follow. `not-leader`: another machine leads by now. `diverged`: this machine's copy is of another history and must be built anew; it answers nothing.
+     * follow. `not-leader`: another machine leads by now. `diverged`: this machine's copy is of another history and must be built
+     * anew, or the others write what this version cannot read; it answers nothing.
      */
     readonly trouble: "unreachable" | "unknown" | "too-large" | "behind" | "not-leader" | "diverged",
     message: string,

@@ -502,6 +502,28 @@ describe("refusals at start", () => {
     assert.equal(await refusalOf(open("a", { packs: packsIn("shared") })), "pack-store-not-shared");
   });
 
+  test("a machine that learns of a newer format while it starts is refused and keeps no session", async () => {
+    const { open, folder, schema } = cluster();
+    mkdirSync(folder("shared"), { recursive: true });
+    const packs = new DirectoryPackStore(folder("shared"));
+    const mark = packs.mark.bind(packs);
+    // Behind the first look at the format, before the machine says that it lives.
+    packs.mark = async () => {
+      await postgres.sql(`UPDATE ${schema}.format SET format = 99`);
+      return mark();
+    };
+    assert.equal(await refusalOf(open("late", { packs })), "newer-format");
+    const [row] = await postgres.sql(`SELECT node FROM ${schema}.node WHERE name = 'late'`);
+    const session = `holdfast life ${String(row?.node).slice(0, 8)}`;
+    // Sooner than the database ends a session that says nothing.
+    await untilSo(
+      "the session is over",
+      async () =>
+        (await postgres.sql(`SELECT 1 FROM pg_stat_activity WHERE application_name = '${session}'`)).length === 0,
+      4_000,
+    );
+  });
+
   test("a database with fsync=off is refused", async () => {
     const unsafe = await TestPostgres.start(["fsync=off"]);
     try {

@@ -128,7 +128,11 @@ async function upgrade({ clock }: Abilities, _config: Config, place: ClusterPlac
   return await askDatabase(place, clock, async (session, where) => {
     const before = await readStatus(session, where);
     if (!before) throw new CommandFailure(`there is no cluster in schema ${place.schema} of that database yet`);
-    if (before.format >= newestFormat) {
+    if (before.format > newestFormat) {
+      const text = `the cluster writes format ${before.format} and this program knows ${newestFormat}: install the newer version here`;
+      throw new CommandFailure(text, 1, { format: before.format });
+    }
+    if (before.format === newestFormat) {
       const text = `the cluster writes format ${before.format}, the newest this version knows: nothing to do`;
       return { json: { ok: true, format: before.format, raised: false }, text };
     }

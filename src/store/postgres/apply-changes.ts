@@ -10,6 +10,11 @@ import type { LoggedChange } from "./change-log.js";
 const groupChanges = 200;
 const groupBytes = 2 * 2 ** 20;
 
+/** The view is as good as it was: a newer version goes on from it. */
+export class NewerFormatError extends Error {
+  override readonly name = "NewerFormatError";
+}
+
 function* grouped(changes: readonly LoggedChange[]): Iterable<readonly LoggedChange[]> {
   let group: LoggedChange[] = [];
   let bytes = 0;
@@ -24,7 +29,10 @@ function* grouped(changes: readonly LoggedChange[]): Iterable<readonly LoggedCha
   if (group.length > 0) yield group;
 }
 
-/** Throws UnfittingEffectsError or RangeError when they do not follow on what the view has, and what the disk says otherwise. */
+/**
+ * Throws UnfittingEffectsError or RangeError when they do not follow on what the view has, NewerFormatError when this version
+ * cannot read them, and what the disk says otherwise.
+ */
 export async function applyChanges(view: View, after: number, changes: readonly LoggedChange[]): Promise<void> {
   let n = after;
   for (const group of grouped(changes)) {
@@ -38,7 +46,7 @@ async function applyTogether(view: View, after: number, group: readonly LoggedCh
   for (const [index, change] of group.entries()) {
     const n = after + index + 1;
     if (change.format > newestFormat) {
-      throw new RangeError(
+      throw new NewerFormatError(
         `another server writes changes of format ${change.format}, this program reads up to ${newestFormat}: install the newer version here`,
       );
     }

@@ -10,7 +10,7 @@ import type { Applied } from "../engine/backend.js";
 import { type Effects, separated, type TableChanges, withLocal } from "../engine/effects.js";
 import { type Batch, type Order, UnfittingEffectsError, type View } from "../engine/view.js";
 import { SharedLogError } from "../port.js";
-import { applyChanges } from "./apply-changes.js";
+import { applyChanges, NewerFormatError } from "./apply-changes.js";
 import { encodeBody, maxBodyBytes } from "./body.js";
 import { ChangeLog, type LoggedChange } from "./change-log.js";
 import { LogSessions, orUnreachable } from "./log-sessions.js";
@@ -282,6 +282,7 @@ export class SharedOrder implements Order {
       await applyChanges(this.parts.view, from.n, others);
     } catch (error) {
       if (error instanceof UnfittingEffectsError || error instanceof RangeError) return this.#diverge(error.message);
+      if (error instanceof NewerFormatError) return this.#stop(error.message);
       this.#isFailing = true;
       throw this.#asTrouble(error);
     }
@@ -302,7 +303,11 @@ export class SharedOrder implements Order {
   }
 
   #diverge(what: string): never {
-    const error = new SharedLogError("diverged", `${what}: the view is built anew at the next start`);
+    return this.#stop(`${what}: the view is built anew at the next start`);
+  }
+
+  #stop(sentence: string): never {
+    const error = new SharedLogError("diverged", sentence);
     if (!this.#stopped) {
       this.#stopped = error;
       this.parts.diverged?.(error);
