@@ -101,9 +101,14 @@ const files = [...suites.map((name) => join("cluster", name)), ...stories.map((n
   .filter((path) => positionals.length === 0 || positionals.some((word) => path.includes(word)))
   .map((path) => join(tests, path));
 process.env.HOLDFAST_STORIES = "cluster";
-const earlier = files.some((path) => path.includes("stories.cluster")) ? earlierProgram() : undefined;
-if (earlier) process.env.HOLDFAST_EARLIER = earlier;
-else process.stderr.write("test:cluster: the test of an upgrade: NOT RUN (no earlier version could be built)\n");
+if (files.some((path) => path.includes("upgrade.cluster"))) {
+  const earlier = earlierProgram();
+  if (earlier) process.env.HOLDFAST_EARLIER = earlier;
+  else
+    process.stderr.write(
+      "test:cluster: the upgrade of an earlier version: NOT RUN (no earlier version could be built)\n",
+    );
+}
 process.chdir(root);
 process.env.POSTGRES_BIN = bin;
 if (s3) process.env.S3_SERVER = s3;

@@ -1,16 +1,14 @@
 // Stories that only clusters have: two of them and a single server follow each other, clocks run on the machine that leads,
-// and a new version is installed on one machine after the other.
+// and what one machine found holds on all of them.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { SecretKey } from "../../src/nostr/keys.js";
 import { npubOf } from "../../src/nostr/nip19.js";
 import type { ListedEntry } from "../../src/operator/lists.js";
 import { askServer } from "../../src/operator/socket.js";
-import { runProgram } from "../harness/git-server.js";
 import { Person } from "../harness/grasp-people.js";
 import { Story, stateEvent } from "../harness/grasp-story.js";
 import { authenticate, signedHeader } from "../harness/private-service.js";
@@ -18,7 +16,7 @@ import { ask } from "../harness/raw-http.js";
 import { startInProcess, untilSo } from "../harness/server.js";
 import { Pusher, servedBy, told } from "./people.js";
 import { TestPostgres } from "./postgres.js";
-import { ClusterOfProcesses, serverKey, WholeCluster } from "./whole-cluster.js";
+import { serverKey, WholeCluster } from "./whole-cluster.js";
 
 let postgres: TestPostgres;
 before(async () => {
@@ -179,40 +177,3 @@ test(
     }
   },
 );
-
-const earlier = process.env.HOLDFAST_EARLIER;
-const newProgram = fileURLToPath(new URL("../../src/main.js", import.meta.url));
-
-test("a new version is installed on one machine after the other while people push, and one command ends it", {
-  ...takesLong,
-  skip: earlier === undefined && "no earlier version could be built",
-}, async () => {
-  const cluster = await ClusterOfProcesses.start({ postgres, ...(earlier === undefined ? {} : { program: earlier }) });
-  try {
-    const pusher = await Pusher.make(cluster.folder, cluster.domain, "upgraded", 11);
-    assert.equal((await pusher.announce(cluster))?.ok, true);
-    const push = async (): Promise<void> => {
-      const { isDone, said } = await pusher.push(cluster, cluster);
-      assert.ok(isDone, said);
-      assert.ok(await pusher.say(cluster, `${pusher.tips.length}`));
-    };
-    await push();
-    for (const name of [...cluster.machines.keys()]) {
-      await cluster.machine(name).stop();
-      await push();
-      await cluster.run(name, newProgram);
-      await untilSo("it is ready", () => cluster.isReady(name));
-      for (let turn = 0; turn < 3; turn++) await push();
-    }
-    const env = { ...cluster.settingsOf("one"), NGIT_DATABASE_BACKEND: "postgres" };
-    const upgraded = await runProgram(process.execPath, [newProgram, "cluster", "upgrade"], {
-      cwd: cluster.folder,
-      env,
-    });
-    assert.equal(upgraded.code, 0, upgraded.stderr);
-    await push();
-    assert.deepEqual(await pusher.problems([...cluster.machines.values()], cluster.folder), []);
-  } finally {
-    await cluster.end();
-  }
-});
