@@ -96,7 +96,9 @@ function earlierProgram() {
 const tests = join(root, "dist", "test");
 const suites = readdirSync(join(tests, "cluster")).filter((name) => name.endsWith(".cluster.js"));
 // Stories of one server, told on three machines: each request goes to another of them.
-const stories = ["grasp-flow", "grasp-clients", "grasp-invariant", "maintainers"].map((name) => `${name}.test.js`);
+const stories = ["grasp-flow", "grasp-clients", "grasp-invariant", "grasp-waiting", "maintainers"].map(
+  (name) => `${name}.test.js`,
+);
 const files = [...suites.map((name) => join("cluster", name)), ...stories.map((name) => join("stories", name))]
   .filter((path) => positionals.length === 0 || positionals.some((word) => path.includes(word)))
   .map((path) => join(tests, path));

@@ -16,15 +16,18 @@ import { openPackStore } from "./packs/open-pack-store.js";
 import { type Server, type StartParts, startServer } from "./server.js";
 import { identityOf, lockedData, StartRefusal } from "./start-refusal.js";
 import { forgetLongSilent } from "./store/postgres/forgetting.js";
-import { type ClusterStore, openClusterStore } from "./store/postgres/open.js";
+import { type ClusterStore, type ClusterStoreParts, openClusterStore } from "./store/postgres/open.js";
 import { forgetSettings, nodesWithSettings, watchRuleSettings } from "./store/postgres/rule-settings.js";
 import { type ClusterStatus, inSession, readStatus } from "./store/postgres/status.js";
 import type { Machines } from "./web/status-page.js";
 
 const lookEveryMs = 15_000;
 
-export async function startClusterServer(parts: StartParts): Promise<Server> {
-  const { live, logger, clock: own } = parts;
+/** `clock` is the machine's own. */
+interface ClusterStartParts extends StartParts, Pick<ClusterStoreParts, "timeFrom"> {}
+
+export async function startClusterServer(parts: ClusterStartParts): Promise<Server> {
+  const { live, logger, clock: own, timeFrom } = parts;
   const config = live.current;
   const closing = new ClosingOrder(logger);
   try {
@@ -40,6 +43,7 @@ export async function startClusterServer(parts: StartParts): Promise<Server> {
     const leadership = new Leadership(own);
     const cluster = await openClusterStore({
       ...{ url, schema, name, packs, clock: own, turned: metrics.turn },
+      ...(timeFrom && { timeFrom }),
       folder: config.relayDataPath,
       serverKey: identityOf(config).secret.pubkey,
       version: parts.build.version,

@@ -22,7 +22,7 @@ interface Opening {
 async function openThree({ clock, maxQueuedWorks }: Opening, schema: string, folders: Folders): Promise<ThreeNodes> {
   const options = {
     schema,
-    storeClock: clock,
+    timeFrom: () => clock,
     indexAtRows: 7,
     ...(maxQueuedWorks !== undefined && { maxQueuedWorks }),
   };

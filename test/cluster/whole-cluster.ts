@@ -7,9 +7,9 @@ import { freePort } from "../harness/free-port.js";
 import { type Heard, RelayClient } from "../harness/relay-client.js";
 import {
   type ChildServer,
+  type InProcessOptions,
   newFolder,
   removeFolder,
-  type ServerOptions,
   startChild,
   startInProcess,
   type TestServer,
@@ -19,7 +19,7 @@ import { Balancer } from "./balancer.js";
 import { TestPostgres } from "./postgres.js";
 import { newSchema } from "./three-nodes.js";
 
-export interface ClusterWish extends Pick<ServerOptions, "settings" | "hasDefaultLimits"> {
+export interface ClusterWish extends Pick<InProcessOptions, "settings" | "hasDefaultLimits" | "clock" | "timeFrom"> {
   /** Not ended with the cluster. */
   readonly postgres?: Pick<TestPostgres, "url">;
   /** Settings of the pack store, instead of a directory. */
@@ -113,7 +113,12 @@ export class WholeCluster extends ClusterBase implements TestServer {
   async add(name: string): Promise<TestServer> {
     const folder = this.folderOf(name);
     await mkdir(folder, { recursive: true });
-    const machine = await startInProcess({ backend: "postgres", folder, settings: this.settingsOf(name) });
+    const { clock, timeFrom } = this.wish;
+    const machine = await startInProcess({
+      ...{ backend: "postgres", folder, settings: this.settingsOf(name) },
+      ...(clock && { clock }),
+      ...(timeFrom && { timeFrom }),
+    });
     this.machines.push(machine);
     this.balancer.machines.push(machine.port);
     return machine;

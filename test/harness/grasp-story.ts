@@ -83,6 +83,30 @@ export class Story {
     return join(this.server.gitPath, person.npub, `${identifier}.git`);
   }
 
+  /** The same on each machine. */
+  directories(person: Person, identifier: string): string[] {
+    return this.#machines.map(({ gitPath }) => join(gitPath, person.npub, `${identifier}.git`));
+  }
+
+  get #machines(): readonly TestServer[] {
+    return this.server.machines ?? [this.server];
+  }
+
+  /** What every machine answers to whoever wants to fetch; a text when they do not agree. */
+  async status(person: Person, identifier: string): Promise<number | string> {
+    const path = `/${person.npub}/${encodeURIComponent(identifier)}.git/info/refs?service=git-upload-pack`;
+    const all = await Promise.all(this.#machines.map(async ({ origin }) => (await ask(origin + path)).status));
+    const [first, ...others] = all;
+    return first !== undefined && others.every((other) => other === first) ? first : all.join(", ");
+  }
+
+  /** By every machine. */
+  async isServedByAll(event: SignedEvent): Promise<boolean> {
+    // Each question goes to another one.
+    for (const _ of this.#machines) if (!(await this.isServed(event))) return false;
+    return true;
+  }
+
   announcement(person: Person, identifier: string, more: readonly (readonly string[])[] = []): SignedEvent {
     return person.sign(30617, [
       ["d", identifier],

@@ -22,6 +22,8 @@ import { RelayClient } from "./relay-client.js";
 export interface TestServer {
   readonly folder: string;
   readonly gitPath: string;
+  /** Of a cluster. */
+  readonly machines?: readonly TestServer[];
   readonly port: number;
   readonly domain: string;
   /** `http://…` */
@@ -55,7 +57,10 @@ export interface ServerOptions {
 }
 
 export interface InProcessOptions extends ServerOptions {
+  /** Of a cluster: the machine's own. */
   readonly clock?: Clock;
+  /** What a machine of a cluster takes for the cluster's time. */
+  readonly timeFrom?: (database: Clock) => Clock;
   /** As the flag of `serve` says it. */
   readonly openPrivateData?: boolean;
   /** How full its disks are said to be. */
@@ -122,7 +127,7 @@ export interface InProcessServer extends TestServer {
 export async function startInProcess(options: InProcessOptions = {}): Promise<InProcessServer> {
   const folder = options.folder ?? (await newFolder());
   const port = options.port ?? (await freePort());
-  const { onLog, readDisk, store, policy, leadership, packs, locks } = options;
+  const { onLog, readDisk, store, policy, leadership, packs, locks, timeFrom } = options;
   const faults: unknown[] = [];
   // Imported here: tests that start children alone need not load the server themselves.
   const environment = dropInEnvironment(folder, port, options);
@@ -150,6 +155,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     ...(leadership && { leadership }),
     ...(packs && { packs }),
     ...(locks && { locks }),
+    ...(timeFrom && { timeFrom }),
   });
   starting.catch(giveBack);
   const server = await starting;

@@ -1,32 +1,39 @@
-// The system's time, which a test may push forward: what waits for minutes comes at once, in small steps, so that
-// pings are answered between them.
+// A time that goes on by itself, the system's unless said otherwise, and that a test may push forward: what waits for minutes
+// comes at once, or in small steps, so that pings are answered between them.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Clock } from "../../src/base/clock.js";
+import { type Clock, systemClock } from "../../src/base/clock.js";
 
 interface Timer {
   readonly dueMs: number;
   readonly callback: () => void;
-  real: NodeJS.Timeout;
+  readonly cancel: () => void;
 }
 
 export class PushedClock implements Clock {
-  #pushedMs = 0;
   readonly #timers = new Set<Timer>();
+  #pushedMs: number;
+
+  constructor(
+    private readonly base: Clock = systemClock,
+    pushedMs = 0,
+  ) {
+    this.#pushedMs = pushedMs;
+  }
 
   nowMs(): number {
-    return Date.now() + this.#pushedMs;
+    return this.base.nowMs() + this.#pushedMs;
   }
 
   monotonicMs(): number {
-    return performance.now() + this.#pushedMs;
+    return this.base.monotonicMs() + this.#pushedMs;
   }
 
   after(delayMs: number, callback: () => void): () => void {
     const timer: Timer = {
       dueMs: this.monotonicMs() + Math.max(0, delayMs),
       callback,
-      real: setTimeout(() => this.#fire(timer), Math.min(delayMs, 2 ** 31 - 1)).unref(),
+      cancel: this.base.after(delayMs, () => this.#fire(timer)),
     };
     this.#timers.add(timer);
     return () => this.#forget(timer);
@@ -35,18 +42,23 @@ export class PushedClock implements Clock {
   /** Steps of 20 s: a ping every 30 s must find its answer before a minute is over. */
   async push(ms: number, stepMs = 20_000): Promise<void> {
     for (let left = ms; left > 0; left -= stepMs) {
-      this.#pushedMs += Math.min(left, stepMs);
-      for (;;) {
-        const due = [...this.#timers].filter((timer) => timer.dueMs <= this.monotonicMs());
-        if (due.length === 0) break;
-        for (const timer of due.sort((a, b) => a.dueMs - b.dueMs)) this.#fire(timer);
-      }
+      this.advance(Math.min(left, stepMs));
       await sleep(4);
     }
   }
 
+  /** At once: what is due meanwhile comes late. */
+  advance(ms: number): void {
+    this.#pushedMs += ms;
+    for (;;) {
+      const due = [...this.#timers].filter((timer) => timer.dueMs <= this.monotonicMs());
+      if (due.length === 0) break;
+      for (const timer of due.sort((a, b) => a.dueMs - b.dueMs)) this.#fire(timer);
+    }
+  }
+
   #forget(timer: Timer): void {
-    clearTimeout(timer.real);
+    timer.cancel();
     this.#timers.delete(timer);
   }
 

@@ -28,8 +28,8 @@ export interface ClusterStoreParts {
   readonly folder: string;
   /** The machine's own. */
   readonly clock: Clock;
-  /** Instead of the database's time; for tests that drive it. */
-  readonly storeClock?: Clock;
+  /** What is taken for the cluster's time, made from the database's; for tests that drive it. */
+  readonly timeFrom?: (database: Clock) => Clock;
   /** The server's public key, the same on all machines. */
   readonly serverKey: string;
   /** What people call the machine. */
@@ -57,7 +57,7 @@ export interface ClusterStoreParts {
 export interface ClusterStore {
   readonly store: EngineStore;
   /** The cluster's time. */
-  readonly clock: ClusterClock;
+  readonly clock: Clock;
   readonly node: string;
   /** The epoch this machine leads in; undefined when it does not lead. */
   readonly epoch: number | undefined;
@@ -75,10 +75,11 @@ export async function openClusterStore(parts: ClusterStoreParts): Promise<Cluste
   await checkDatabase(place, own);
   const session = await Session.open(place, { clock: own, name: "holdfast start" });
   const log = new ChangeLog(place);
-  const clock = new ClusterClock(own, (byMs) =>
+  const database = new ClusterClock(own, (byMs) =>
     warn(`this machine's clock is wrong by ${Math.round(byMs / 1_000)} seconds; the cluster's time is the database's`),
   );
-  const measured = (databaseMs: number, askedMs: number): void => clock.measured(databaseMs, askedMs);
+  const clock = parts.timeFrom?.(database) ?? database;
+  const measured = (databaseMs: number, askedMs: number): void => database.measured(databaseMs, askedMs);
   const opened: { life?: NodeLife; order?: SharedOrder; store?: EngineStore } = {};
   const closeAll = async (): Promise<void> => {
     await opened.store?.close();
@@ -110,7 +111,7 @@ export async function openClusterStore(parts: ClusterStoreParts): Promise<Cluste
     const begins = await prepareView({ folder, log, session, packs: parts.packs, tell });
     const { maxQueuedWorks, indexAtRows, freeBytes } = parts;
     const options = {
-      clock: parts.storeClock ?? clock,
+      clock,
       ...(maxQueuedWorks !== undefined && { maxQueuedWorks }),
       ...(indexAtRows !== undefined && { indexAtRows }),
       ...(freeBytes && { freeBytes }),
