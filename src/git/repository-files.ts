@@ -17,7 +17,7 @@ import {
 } from "../base/durable-files.js";
 import { mayBePeeled, type RefValue } from "../catalogue/refs.js";
 import type { RepositoryArea } from "../catalogue/repositories.js";
-import { isPubkey } from "../nostr/event.js";
+import { type EventId, isEventId, isPubkey } from "../nostr/event.js";
 import { parseNpub } from "../nostr/nip19.js";
 import { isOid, isRefName, type ObjectFormat, type Oid, type RefName } from "../nostr/nip34.js";
 import { diskAddress, type RepositoryAddress } from "./address.js";
@@ -237,6 +237,10 @@ async function sweepUnclaimed(folder: string): Promise<void> {
     else await removeWhere(join(folder, name), (file) => file.startsWith("tmp_"));
   }
 }
+
+/** Events whose unclaimed data is in a folder. */
+export const unclaimedIn = async (folder: string): Promise<EventId[]> =>
+  ((await ifPresent(readdir(folder))) ?? []).filter(isEventId);
 
 /** Names of the packs in a folder, without a suffix. */
 export const packsIn = async (folder: string): Promise<string[]> =>

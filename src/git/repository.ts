@@ -30,7 +30,14 @@ import {
   unclaimedObjects,
 } from "./quarantine.js";
 import { type RefTable, refsAfter } from "./ref-tables.js";
-import { bytesBelow, largeFilesFolder, retiredFolder, sweepRefLocks, unclaimedFolder } from "./repository-files.js";
+import {
+  bytesBelow,
+  largeFilesFolder,
+  retiredFolder,
+  sweepRefLocks,
+  unclaimedFolder,
+  unclaimedIn,
+} from "./repository-files.js";
 import { type RefUpdate, RepositoryRefs } from "./repository-refs.js";
 import { ObjectsUnavailableError } from "./run.js";
 import type { SharedPacks } from "./shared-packs.js";
@@ -147,8 +154,8 @@ export class GitRepository extends RepositoryRefs {
   async unclaimed(): Promise<readonly UnclaimedData[]> {
     const { packs } = this.context;
     if (packs) return await packs.unclaimed.all(this.address);
-    const names = (await ifPresent(readdir(join(this.directory, unclaimedFolder)))) ?? [];
-    const all = await Promise.all(names.filter(isEventId).map((id) => readUnclaimed(this.directory, id)));
+    const ids = await unclaimedIn(join(this.directory, unclaimedFolder));
+    const all = await Promise.all(ids.map((id) => readUnclaimed(this.directory, id)));
     return all.filter((data) => data !== undefined);
   }
 

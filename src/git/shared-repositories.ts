@@ -1,6 +1,7 @@
 // How this machine's repositories follow what other machines do to them: what is known in memory is dropped in the turn in
 // which the change is learned; files follow in the background, or before somebody is served.
 
+import { join } from "node:path";
 import { type PackHold, packLists, setHold } from "../catalogue/packs.js";
 import { forgetAligned, removeSomeRefs, unalignedRepositories } from "../catalogue/refs.js";
 import { repositoryOfKey } from "../catalogue/repositories.js";
@@ -10,6 +11,7 @@ import { Overtaken, type PlanBasis } from "./change-refs.js";
 import { newId } from "./listed-repositories.js";
 import { completeCopy } from "./pack-copies.js";
 import { PackFollowers } from "./pack-followers.js";
+import { unclaimedFolder, unclaimedIn } from "./repository-files.js";
 import type { RepositoryContext, RepositoryRefs } from "./repository-refs.js";
 import type { SharedPacks } from "./shared-packs.js";
 
@@ -55,6 +57,8 @@ export class SharedRepositories {
     for (const key of unclaimed) {
       fetchable.changes += 1;
       tables.delete(`unclaimed ${key}`);
+      const name = repositoryOfKey(key);
+      if (name) this.#dropUnclaimedLater(diskAddress(name));
     }
     for (const key of keys) {
       const name = repositoryOfKey(key);
@@ -77,6 +81,18 @@ export class SharedRepositories {
     if (!isLacking && !this.#lacking.delete(address.key)) return;
     if (isLacking) this.#lacking.add(address.key);
     for (const watcher of this.#lossWatchers) await watcher(address);
+  }
+
+  /** Without this the data that another machine ended or claimed would lie here for ever. */
+  #dropUnclaimedLater(address: RepositoryAddress): void {
+    const { packs, context } = this;
+    const drop = () => packs.unclaimed.dropForgotten(address, this.#unclaimedFolder(address));
+    // Under the lock of pushes: theirs is on disk before its row is written.
+    this.#background.add(`unclaimed ${address.key}`, () => context.workLocks.run(address.key, drop));
+  }
+
+  #unclaimedFolder(address: RepositoryAddress): string {
+    return join(this.host.open(address).directory, unclaimedFolder);
   }
 
   /** Whoever begins to hunt is told what was lost before: once more, one after the other. */
@@ -107,10 +123,12 @@ export class SharedRepositories {
       this.context.behind.set(address.key, { names: undefined });
       this.#background.add(address.key, () => this.#comeUp(address));
     }
-    // Those that another machine removed while this one was away.
+    // What other machines removed while this one was away.
     for await (const { address } of directories) {
-      const isGone = address && !(await this.packs.listed.exists(address));
+      if (!address) continue;
+      const isGone = !(await this.packs.listed.exists(address));
       if (isGone) this.#background.add(address.key, () => this.#comeUp(address));
+      else if ((await unclaimedIn(this.#unclaimedFolder(address))).length > 0) this.#dropUnclaimedLater(address);
     }
   }
 

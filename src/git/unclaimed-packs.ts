@@ -1,8 +1,9 @@
 // Data of pushes whose event nobody knows yet, where several machines share their packs: the packs lie in the pack store, a row
 // names them beside the placeholder's (purgatory/placeholders.ts), and a machine fetches them when it needs them.
 
+import { join } from "node:path";
 import type { Clock } from "../base/clock.js";
-import { makeDirectory } from "../base/durable-files.js";
+import { makeDirectory, removeAll } from "../base/durable-files.js";
 import { KeyedLock } from "../base/keyed-lock.js";
 import {
   bytesOf,
@@ -17,7 +18,7 @@ import type { EventId } from "../nostr/event.js";
 import type { Store, Transaction } from "../store/port.js";
 import type { RepositoryAddress } from "./address.js";
 import type { UnclaimedData } from "./quarantine.js";
-import { packsIn } from "./repository-files.js";
+import { packsIn, unclaimedIn } from "./repository-files.js";
 
 interface UnclaimedParts {
   readonly store: Store;
@@ -66,6 +67,15 @@ export class UnclaimedPacks {
 
   forget(tx: Transaction, address: RepositoryAddress, id: EventId): Promise<void> {
     return forgetUnclaimed(tx, address, id, this.parts.clock.nowMs());
+  }
+
+  /** Copies in that folder on this machine whose row is gone: the data expired, or another machine claimed it. */
+  async dropForgotten(address: RepositoryAddress, folder: string): Promise<void> {
+    for (const id of await unclaimedIn(folder)) {
+      await this.#locks.run(`${address.key} ${id}`, async () => {
+        if (!(await unclaimedFor(this.parts.store, address, id))) await removeAll(join(folder, id));
+      });
+    }
   }
 
   /** Its packs into that folder on this machine. */

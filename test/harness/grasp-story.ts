@@ -92,10 +92,15 @@ export class Story {
     return this.server.machines ?? [this.server];
   }
 
+  /** Its address at each machine. */
+  urls(person: Person, identifier: string): string[] {
+    return this.#machines.map(({ origin }) => `${origin}/${person.npub}/${encodeURIComponent(identifier)}.git`);
+  }
+
   /** What every machine answers to whoever wants to fetch; a text when they do not agree. */
   async status(person: Person, identifier: string): Promise<number | string> {
-    const path = `/${person.npub}/${encodeURIComponent(identifier)}.git/info/refs?service=git-upload-pack`;
-    const all = await Promise.all(this.#machines.map(async ({ origin }) => (await ask(origin + path)).status));
+    const look = async (url: string): Promise<number> => (await ask(`${url}/info/refs?service=git-upload-pack`)).status;
+    const all = await Promise.all(this.urls(person, identifier).map(look));
     const [first, ...others] = all;
     return first !== undefined && others.every((other) => other === first) ? first : all.join(", ");
   }
