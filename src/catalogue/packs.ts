@@ -70,7 +70,10 @@ export const bytesOf = (packs: readonly StoredPack[]): number =>
 
 /** Undefined: there is no such repository. */
 export const packList = (reader: TableReader, name: RepositoryName): Promise<PackList | undefined> =>
-  reader.row<PackList>("packs", listPrefix + repositoryKey(name));
+  packListOf(reader, repositoryKey(name));
+
+export const packListOf = (reader: TableReader, key: string): Promise<PackList | undefined> =>
+  reader.row<PackList>("packs", listPrefix + key);
 
 const setList = (tx: Transaction, list: PackList): void => tx.setRow("packs", listPrefix + repositoryKey(list), list);
 

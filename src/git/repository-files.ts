@@ -239,7 +239,7 @@ async function sweepUnclaimed(folder: string): Promise<void> {
 }
 
 /** Events whose unclaimed data is in a folder. */
-export const unclaimedIn = async (folder: string): Promise<EventId[]> =>
+export const unclaimedEventsIn = async (folder: string): Promise<EventId[]> =>
   ((await ifPresent(readdir(folder))) ?? []).filter(isEventId);
 
 /** Names of the packs in a folder, without a suffix. */

@@ -35,8 +35,8 @@ import {
   largeFilesFolder,
   retiredFolder,
   sweepRefLocks,
+  unclaimedEventsIn,
   unclaimedFolder,
-  unclaimedIn,
 } from "./repository-files.js";
 import { type RefUpdate, RepositoryRefs } from "./repository-refs.js";
 import { ObjectsUnavailableError } from "./run.js";
@@ -154,7 +154,7 @@ export class GitRepository extends RepositoryRefs {
   async unclaimed(): Promise<readonly UnclaimedData[]> {
     const { packs } = this.context;
     if (packs) return await packs.unclaimed.all(this.address);
-    const ids = await unclaimedIn(join(this.directory, unclaimedFolder));
+    const ids = await unclaimedEventsIn(join(this.directory, unclaimedFolder));
     const all = await Promise.all(ids.map((id) => readUnclaimed(this.directory, id)));
     return all.filter((data) => data !== undefined);
   }

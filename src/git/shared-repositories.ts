@@ -2,7 +2,7 @@
 // which the change is learned; files follow in the background, or before somebody is served.
 
 import { join } from "node:path";
-import { type PackHold, packLists, setHold } from "../catalogue/packs.js";
+import { type PackHold, packListOf, packLists, setHold } from "../catalogue/packs.js";
 import { forgetAligned, removeSomeRefs, unalignedRepositories } from "../catalogue/refs.js";
 import { repositoryOfKey } from "../catalogue/repositories.js";
 import type { Commit, TableReader, Transaction } from "../store/port.js";
@@ -11,7 +11,7 @@ import { Overtaken, type PlanBasis } from "./change-refs.js";
 import { newId } from "./listed-repositories.js";
 import { completeCopy } from "./pack-copies.js";
 import { PackFollowers } from "./pack-followers.js";
-import { unclaimedFolder, unclaimedIn } from "./repository-files.js";
+import { unclaimedEventsIn, unclaimedFolder } from "./repository-files.js";
 import type { RepositoryContext, RepositoryRefs } from "./repository-refs.js";
 import type { SharedPacks } from "./shared-packs.js";
 
@@ -57,8 +57,7 @@ export class SharedRepositories {
     for (const key of unclaimed) {
       fetchable.changes += 1;
       tables.delete(`unclaimed ${key}`);
-      const name = repositoryOfKey(key);
-      if (name) this.#dropUnclaimedLater(diskAddress(name));
+      this.#dropUnclaimedLater(key);
     }
     for (const key of keys) {
       const name = repositoryOfKey(key);
@@ -84,11 +83,17 @@ export class SharedRepositories {
   }
 
   /** Without this the data that another machine ended or claimed would lie here for ever. */
-  #dropUnclaimedLater(address: RepositoryAddress): void {
-    const { packs, context } = this;
-    const drop = () => packs.unclaimed.dropForgotten(address, this.#unclaimedFolder(address));
-    // Under the lock of pushes: theirs is on disk before its row is written.
-    this.#background.add(`unclaimed ${address.key}`, () => context.workLocks.run(address.key, drop));
+  #dropUnclaimedLater(key: string): void {
+    this.#background.add(`unclaimed ${key}`, async () => {
+      const { context, packs } = this;
+      const list = await packListOf(context.store, key);
+      // Its directory goes as a whole.
+      if (!list) return;
+      const address = diskAddress(list);
+      const drop = () => packs.unclaimed.dropForgotten(address, this.#unclaimedFolder(address));
+      // Under the lock of pushes: theirs is on disk before its row is written.
+      await context.workLocks.run(key, drop);
+    });
   }
 
   #unclaimedFolder(address: RepositoryAddress): string {
@@ -128,7 +133,8 @@ export class SharedRepositories {
       if (!address) continue;
       const isGone = !(await this.packs.listed.exists(address));
       if (isGone) this.#background.add(address.key, () => this.#comeUp(address));
-      else if ((await unclaimedIn(this.#unclaimedFolder(address))).length > 0) this.#dropUnclaimedLater(address);
+      else if ((await unclaimedEventsIn(this.#unclaimedFolder(address))).length > 0)
+        this.#dropUnclaimedLater(address.key);
     }
   }
 

@@ -18,7 +18,7 @@ import type { EventId } from "../nostr/event.js";
 import type { Store, Transaction } from "../store/port.js";
 import type { RepositoryAddress } from "./address.js";
 import type { UnclaimedData } from "./quarantine.js";
-import { packsIn, unclaimedIn } from "./repository-files.js";
+import { packsIn, unclaimedEventsIn } from "./repository-files.js";
 
 interface UnclaimedParts {
   readonly store: Store;
@@ -71,7 +71,7 @@ export class UnclaimedPacks {
 
   /** Copies in that folder on this machine whose row is gone: the data expired, or another machine claimed it. */
   async dropForgotten(address: RepositoryAddress, folder: string): Promise<void> {
-    for (const id of await unclaimedIn(folder)) {
+    for (const id of await unclaimedEventsIn(folder)) {
       await this.#locks.run(`${address.key} ${id}`, async () => {
         if (!(await unclaimedFor(this.parts.store, address, id))) await removeAll(join(folder, id));
       });

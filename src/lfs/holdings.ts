@@ -32,6 +32,7 @@ import type { OtherUnclaimed } from "../purgatory/placeholders.js";
 import type { Purgatory } from "../purgatory/purgatory.js";
 import type { Commit, LedBy, Transaction } from "../store/port.js";
 import {
+  filesIn,
   isWhole,
   largeFilePath,
   linkFile,
@@ -40,6 +41,7 @@ import {
   receiveFile,
   removeFile,
   sizeOfFile,
+  unclaimedIn,
   unclaimedPath,
 } from "./files.js";
 import type { Pointer } from "./pointer.js";
@@ -64,19 +66,29 @@ export class Holdings implements OtherUnclaimed {
   async #follow(commit: Commit): Promise<void> {
     const { store } = this.purgatory.context;
     const { here, unclaimed } = changedFiles(commit);
+    const gone: UnclaimedFileRow[] = [];
     for (const key of unclaimed) {
       const row = await store.row<UnclaimedFileRow>("lfs", `unclaimed:${key}`);
+      const before = this.#unclaimed.get(key);
       if (row) this.#unclaimed.set(key, row);
-      else this.#unclaimed.delete(key);
+      else if (this.#unclaimed.delete(key) && before) gone.push(before);
     }
-    if (this.#shared && here.length > 0) void this.#dropCopies(here).catch(() => undefined);
+    if (this.#shared && here.length + gone.length > 0) void this.#dropCopies(here, gone).catch(() => undefined);
   }
 
-  async #dropCopies(files: readonly (readonly [RepositoryName, LargeFileId])[]): Promise<void> {
-    const { store } = this.purgatory.context;
-    for (const [name, oid] of files) {
-      if (!(await largeFile(store, name, oid))?.isHere) await removeFile(largeFilePath(this.directoryOf(name), oid));
-    }
+  async #dropCopies(
+    here: readonly (readonly [RepositoryName, LargeFileId])[],
+    unclaimed: readonly UnclaimedFileRow[],
+  ): Promise<void> {
+    for (const [name, oid] of here) await this.removeUnrecorded(name, oid);
+    for (const row of unclaimed) await this.removeUnrecorded(row, row.oid, "unclaimed");
+  }
+
+  /** Files of that repository on this machine of which no row speaks, any more or yet. */
+  async removeAllUnrecorded(name: RepositoryName): Promise<void> {
+    const directory = this.directoryOf(name);
+    for await (const oid of filesIn(directory)) await this.removeUnrecorded(name, oid);
+    for (const oid of await unclaimedIn(directory)) await this.removeUnrecorded(name, oid, "unclaimed");
   }
 
   /** Where the file is on this machine. Undefined: it is lost. */

@@ -42,6 +42,8 @@ export class LargeFilesRoom {
   /** Only the machine that leads asks other servers. */
   #hunter: LargeFileHunter | undefined;
   readonly #measure: LargeFileMetrics;
+  readonly #closing = sharedAbort();
+  #tidying: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly context: Context,
@@ -64,6 +66,15 @@ export class LargeFilesRoom {
     await this.holdings.open();
     this.rooms.purgatory.placeholders.countWith(this.holdings);
     this.#scanner.open();
+    if (this.context.store.isShared) this.#tidying = this.#followAbsence().catch(this.context.onFault);
+  }
+
+  /** What other machines removed while this one was away. */
+  async #followAbsence(): Promise<void> {
+    for await (const name of everyRow(this.context.store)) {
+      if (this.#closing.signal.aborted) return;
+      await this.holdings.removeAllUnrecorded(name);
+    }
   }
 
   /** Searches what nobody has searched, hunts and keeps house, until it is closed: for the machine that leads. */
@@ -228,6 +239,8 @@ export class LargeFilesRoom {
   }
 
   async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#tidying;
     await this.#scanner.close();
   }
 }

@@ -16,7 +16,7 @@ import { ask } from "../harness/raw-http.js";
 import { startInProcess, untilSo } from "../harness/server.js";
 import { Pusher, servedBy, told } from "./people.js";
 import { TestPostgres } from "./postgres.js";
-import { serverKey, WholeCluster } from "./whole-cluster.js";
+import { leads, serverKey, WholeCluster } from "./whole-cluster.js";
 
 let postgres: TestPostgres;
 before(async () => {
@@ -151,8 +151,6 @@ test(
         await untilSo(`${name} knows the peer`, async () => (await peersOf(name)).includes(npubOf(key.pubkey)));
       }
       // From now on it meets only the machine that did not find it.
-      const leads = async ({ origin }: { readonly origin: string }): Promise<boolean> =>
-        (await (await fetch(`${origin}/metrics`)).text()).includes("purgatory_sync_queue_size");
       const [first, second] = cluster.machines;
       assert.ok(first && second);
       const follower = (await leads(first)) ? second : first;

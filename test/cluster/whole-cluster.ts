@@ -99,6 +99,14 @@ class ClusterBase {
   }
 }
 
+/** Whether that machine leads, as it says itself. */
+export async function leads({ origin }: Pick<TestServer, "origin">): Promise<boolean> {
+  const text = await fetch(`${origin}/metrics`, { signal: AbortSignal.timeout(2_000) })
+    .then((answer) => answer.text())
+    .catch(() => "");
+  return text.includes("purgatory_sync_queue_size");
+}
+
 /** Machines in this process. */
 export class WholeCluster extends ClusterBase implements TestServer {
   readonly machines: TestServer[] = [];
@@ -122,6 +130,18 @@ export class WholeCluster extends ClusterBase implements TestServer {
     this.machines.push(machine);
     this.balancer.machines.push(machine.port);
     return machine;
+  }
+
+  /** Stops one; its folder stays, for a machine that is added by the same name. */
+  async remove(machine: TestServer): Promise<void> {
+    this.machines.splice(this.machines.indexOf(machine), 1);
+    this.balancer.machines = this.balancer.machines.filter((port) => port !== machine.port);
+    await machine.stop();
+  }
+
+  async leader(): Promise<TestServer | undefined> {
+    for (const machine of this.machines) if (await leads(machine)) return machine;
+    return undefined;
   }
 
   get gitPath(): string {
@@ -209,12 +229,7 @@ export class ClusterOfProcesses extends ClusterBase {
 
   /** Which one leads, as it says itself. */
   async leader(): Promise<string | undefined> {
-    for (const [name, machine] of this.machines) {
-      const text = await fetch(`${machine.origin}/metrics`, { signal: AbortSignal.timeout(2_000) })
-        .then((answer) => answer.text())
-        .catch(() => "");
-      if (text.includes("purgatory_sync_queue_size")) return name;
-    }
+    for (const [name, machine] of this.machines) if (await leads(machine)) return name;
     return undefined;
   }
 
