@@ -107,7 +107,7 @@ describe("gitworkshop: protocol v0, no side-band, report-status and delete-refs 
   });
 });
 
-// Its clock is driven, which a cluster's is not: see test/cluster/stories.cluster.ts.
+// A second counts here, and a cluster's time goes on while the story is told: see test/cluster/stories.cluster.ts.
 describe("Shakespeare: isomorphic-git, the state lists every local ref and one branch is pushed", {
   skip: onCluster,
 }, () => {
