@@ -13,7 +13,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { markFile, markText, mustBeStoredName, PackStoreError } from "./port.js";
 import { BucketPackStore } from "./s3.js";
 
-const silentMs = 1_000;
+const silentMs = 1_500;
 /** The library tries three times, and gives up an upload with one more request: all of that takes three silences or more. */
 const oneSilenceMs = 2 * silentMs;
 
