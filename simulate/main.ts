@@ -1,13 +1,13 @@
 // Runs the simulator from the command line. Seeds are spread over the machine's cores, each core a worker thread.
 
 import { writeFileSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { availableParallelism, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import { argumentsOf, calledWrongly, wholeNumber } from "../src/base/testing/program.js";
 import { breaks } from "./breaks.js";
 import type { NetworkSize } from "./network/network.js";
-import { runNetwork } from "./network/run.js";
+import { type NetworkResult, runNetwork } from "./network/run.js";
 import { type RunOptions, type RunResult, run } from "./run.js";
 import { scaleRuns } from "./scale.js";
 import { shrink, traceOf } from "./shrink.js";
@@ -23,6 +23,37 @@ const usage = `npm run simulate -- --seed N --seeds K --hours H   K seeds from N
 
 interface Work {
   readonly options: Omit<RunOptions, "seed" | "trace">;
+}
+
+interface NetworkWork {
+  readonly size: NetworkSize;
+  readonly onlyStart: boolean;
+}
+
+type NetworkMessage = { readonly progress: string } | { readonly result: NetworkResult };
+
+async function workOnNetwork({ size, onlyStart }: NetworkWork): Promise<void> {
+  const say = (message: NetworkMessage): void => parentPort!.postMessage(message);
+  say({ result: await runNetwork(size, (progress) => say({ progress }), onlyStart) });
+}
+
+/** In a thread of its own, which may use more memory than Node gives to a program: a large network needs ten gigabytes. */
+function networkInThread(wish: NetworkWork, progress: (text: string) => void): Promise<NetworkResult> {
+  const maxOldGenerationSizeMb = Math.floor((totalmem() * 0.55) / 2 ** 20);
+  const worker = new Worker(fileURLToPath(import.meta.url), {
+    workerData: wish,
+    resourceLimits: { maxOldGenerationSizeMb },
+  });
+  return new Promise((resolve, reject) => {
+    worker.on("message", (message: NetworkMessage) => {
+      if ("result" in message) resolve(message.result);
+      else progress(message.progress);
+    });
+    worker.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "ERR_WORKER_OUT_OF_MEMORY") reject(error);
+      else calledWrongly(`This network needs more than ${maxOldGenerationSizeMb} MiB: fewer --repositories need less`);
+    });
+  });
 }
 
 /** Asks for one seed after the other, so that slow seeds do not pile up on one core. */
@@ -96,7 +127,8 @@ async function showNetwork(
 ): Promise<number> {
   const eventsADay = size.repositories;
   const progress = (text: string): void => void (json ? process.stderr.write(`${text}\n`) : print(text));
-  const result = await runNetwork({ ...size, eventsADay, statesADay: eventsADay / 4 }, progress, onlyStart);
+  const whole = { ...size, eventsADay, statesADay: eventsADay / 4 };
+  const result = await networkInThread({ size: whole, onlyStart }, progress);
   const { servers, repositories, copies, largest, pairs, seconds, steps, rssMib } = result;
   print(
     json
@@ -161,4 +193,8 @@ async function main(): Promise<number> {
 }
 
 if (isMainThread) process.exitCode = await main();
-else work(workerData as Work);
+else {
+  const wish = workerData as Work | NetworkWork;
+  if ("size" in wish) await workOnNetwork(wish);
+  else work(wish);
+}
