@@ -14,8 +14,8 @@ const { values, positionals } = argumentsOf(
                      [-- <word> …]            only suites whose name contains one of the words
                      [-- --install-only]      installs PostgreSQL and runs nothing; exit 1 when it could not be installed
 
-Uses the newest PostgreSQL under /usr/lib/postgresql, or the programs in the folder POSTGRES_BIN. If there is none, root
-installs Debian's package, and PgBouncer with it. PostgreSQL itself runs as the user postgres, or as the caller if that is not root.
+Uses the newest PostgreSQL under /usr/lib/postgresql, or the programs in the folder POSTGRES_BIN. Where it or PgBouncer is
+missing, root installs Debian's packages. PostgreSQL itself runs as the user postgres, or as the caller if that is not root.
 The S3 server is versitygw: the program S3_SERVER, or built once by Go into ~/.cache/holdfast-cluster.`,
   { json: { type: "boolean" }, "install-only": { type: "boolean" } },
   true,
@@ -35,7 +35,7 @@ function programs() {
 
 function install() {
   if (process.getuid?.() !== 0 || spawnSync("apt-get", ["--version"]).status !== 0) return;
-  process.stderr.write("test:cluster: installing PostgreSQL with apt-get …\n");
+  process.stderr.write("test:cluster: installing PostgreSQL and PgBouncer with apt-get …\n");
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   const stdio = ["ignore", 2, 2];
   spawnSync("apt-get", ["update"], { stdio, env });
@@ -58,7 +58,9 @@ function s3Server() {
   return existsSync(program) ? program : undefined;
 }
 
-if (!programs()) install();
+const hasPgBouncer = () => ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].some((path) => existsSync(path));
+
+if (!programs() || !hasPgBouncer()) install();
 const bin = programs();
 if (!bin) {
   process.stderr.write("test:cluster: NOT RUN (PostgreSQL could not be installed)\n");
@@ -67,7 +69,7 @@ if (!bin) {
 const s3 = s3Server();
 if (values["install-only"]) process.exit(0);
 if (!s3) process.stderr.write("test:cluster: the tests with S3: NOT RUN (no S3 server could be built)\n");
-if (!["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].some((path) => existsSync(path))) {
+if (!hasPgBouncer()) {
   process.stderr.write("test:cluster: the test with PgBouncer: NOT RUN (it is not installed)\n");
 }
 /** The first commit that served a cluster, built: a new version is installed beside it. */
